@@ -99,6 +99,11 @@ class Caps(Domain):
         return self.whole.box()
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Caps:
+        """Rounded to nearest, so a lower precision may lose points of a cap.
+
+        This is for choosing slopes and neurons only: a bound that proves something is computed over
+        the caps as they are. `recast` and `left_of` round outwards.
+        """
         normal, level = self.normal.to(device, dtype), self.level.to(device, dtype)
         origin = None if self.origin is None else self.origin.to(device, dtype)
         return Caps(self.whole.to(device, dtype), normal, level, origin)
