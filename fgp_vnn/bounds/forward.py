@@ -35,7 +35,7 @@ class _Forms(NamedTuple):
 
 
 def pays(network: Network, factor: int) -> bool:
-    """Whether forward propagation costs `factor` times less than backward passes."""
+    """Whether backward passes cost more than `factor` times as much as forward propagation."""
     if not all(isinstance(layer, Dense) for layer in network.layers):
         return False
     if not network.piecewise_linear:

@@ -164,7 +164,7 @@ class Rounding:
         return error if multiplier is None else error + dot(multiplier.abs(), _wide(each_z))
 
     def _terms_of_fan(self, layer: int, fan: Fan) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights of the coefficients of values, weights of those of neurons, and a floor to be
+        """Error weights for the coefficients of values and for those of neurons, and a floor to be
         added.
 
         A slope interpolated by alpha has eight roundings, of at most the steepest slope's size, and

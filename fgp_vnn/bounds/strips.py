@@ -1,8 +1,8 @@
 """Strips: an activation between two parallel lines, so that it is affine up to an error.
 
 A line below, low z + floor, equals s z + floor + (low - s) z for any slope s. So s z + floor + min
-(low - s) z over the interval is a line below with slope s. The same turns the lines above. The
-slope is the one, among those of the fan, that gives the narrowest strip.
+(low - s) z over the interval is a line below with slope s. Lines above are turned in the same way.
+Among the slopes of the fan, the one with the narrowest strip is taken.
 """
 
 from __future__ import annotations

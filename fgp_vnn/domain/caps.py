@@ -103,7 +103,7 @@ class Caps(Domain):
         return Caps(self.whole.to(device, dtype), normal, level, origin)
 
     def at(self, index: Tensor | slice) -> Caps:
-        """Some of the caps."""
+        """The caps `index` of the batch."""
         return Caps(self.whole, self.normal[index], self.level[index], self.origin)
 
     @property
