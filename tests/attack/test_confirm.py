@@ -184,6 +184,6 @@ def test_whether_a_point_is_in_a_ball_is_decided_exactly_at_every_size(norm: Nor
     ("targets", "found"), [(None, True), ((1,), True), ((0, 1), True), ((0,), False), ((2,), False)]
 )
 def test_a_class_is_not_a_target_of_itself(targets: tuple[int, ...] | None, found: bool) -> None:
-    ball = doubles(1, 0, -9), 2.0, "linf", doubles(-1, -2, -11), doubles(3, 2, -7)
-    judge = BallJudge(*ball, lambda x: x, 0, targets)
+    center, lower, upper = doubles(1, 0, -9), doubles(-1, -2, -11), doubles(3, 2, -7)
+    judge = BallJudge(center, 2.0, "linf", lower, upper, lambda x: x, 0, targets)
     assert (judge(torch.tensor([[0.0, 1.0, -9.0]])) is not None) == found
