@@ -1,8 +1,8 @@
-"""One question to the engines: can the unsafe set be met at a point of the domain?
+"""One question: does a point of the domain have an output in the unsafe set?
 
-The rows of the unsafe set are made part of the network, whose outputs then are the values
-g_j(x) = row_j . y(x) - limit_j. Disjunct d is met at x if g_j(x) <= 0 (< 0 where strict) for each
-of its rows j.
+The rows of the unsafe set become part of the network, whose outputs are then the values
+g_j(x) = row_j . y(x) - limit_j. Disjunct d is met at x if g_j(x) <= 0 (< 0 if strict) for each of
+its rows j.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fgp_vnn.property.model import Conjunction
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A network with outputs g [rows], a domain, and the rows of each disjunct."""
+    """A network with outputs g [rows], a domain, and which rows form each disjunct."""
 
     network: Network
     domain: Domain
@@ -42,7 +42,7 @@ class Query:
         )
 
     def coarse(self) -> tuple[Network, Domain] | None:
-        """The network and the domain in float32, or None if that is what they are in already."""
+        """The network and the domain in float32; None if they already are in float32."""
         if self.network.dtype == torch.float32:
             return None
         device = self.network.device
@@ -50,7 +50,7 @@ class Query:
 
     @cached_property
     def _rows(self) -> tuple[list[int], ...]:
-        """The numbers of each disjunct's rows, read from the device once."""
+        """The row indices of each disjunct, read from the device once."""
         found: tuple[list[int], ...] = tuple([] for _ in range(self.disjuncts))
         for row, disjunct in enumerate(self.disjunct.tolist()):
             found[disjunct].append(row)
@@ -58,8 +58,8 @@ class Query:
 
     @cached_property
     def conjunctions(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """The disjuncts of several rows, those of as many together: their numbers [m] and the
-        numbers of their rows [m, rows of each]."""
+        """The disjuncts with more than one row, grouped by their number of rows: for each group the
+        indices of the disjuncts [m] and of their rows [m, rows of each]."""
         sizes = [len(rows) for rows in self._rows]
         groups = [[d for d, n in enumerate(sizes) if n == size] for size in sorted(set(sizes))]
         numbers, found = self.disjunct.new_tensor, []
@@ -70,7 +70,7 @@ class Query:
 
     @cached_property
     def distinct(self) -> tuple[Tensor, Tensor]:
-        """The numbers of the rows that differ [m], and the place of each row [rows] among them."""
+        """The indices of the distinct rows [m], and for each row [rows] its position among them."""
         numbers = torch.arange(self.network.outputs, device=self.disjunct.device)
         output = self.network.output
         if isinstance(output, Combination) and output.defect is None:
@@ -85,22 +85,23 @@ class Query:
         return first, place
 
     def rows_of(self, disjunct: int) -> list[int]:
-        """The numbers of a disjunct's rows."""
+        """The row indices of a disjunct."""
         return list(self._rows[disjunct])
 
     def closed(self, lower: Tensor) -> Tensor:
-        """Which disjuncts [..., disjuncts] cannot be met where g >= lower [..., rows]."""
+        """Which disjuncts [..., disjuncts] cannot be met, given g >= lower [..., rows]."""
         unmet = positive(lower, or_zero=self.strict).int()
         counts = unmet.new_zeros((*unmet.shape[:-1], self.disjuncts))
         return counts.index_add(-1, self.disjunct, unmet) > 0
 
     def worst(self, g: Tensor) -> Tensor:
-        """The greatest row of each disjunct, [..., disjuncts]: at most 0 where it is met."""
+        """The largest g among the rows of each disjunct, [..., disjuncts]; at most 0 where the
+        disjunct is met."""
         start = g.new_full((*g.shape[:-1], self.disjuncts), -torch.inf)
         return start.scatter_reduce(-1, self.disjunct.expand(g.shape), g, "amax")
 
     def only(self, keep: Sequence[int]) -> Query:
-        """The same query about some of the disjuncts."""
+        """The query restricted to the disjuncts `keep`."""
         rows = [j for d in keep for j in self.rows_of(d)]
         names = [i for i, d in enumerate(keep) for _ in self.rows_of(d)]
         chosen = torch.tensor(rows, dtype=torch.long, device=self.disjunct.device)
@@ -116,8 +117,8 @@ class Query:
 def ask_values(
     network: Network, domain: Domain, target: int, rows: Tensor, offset: Tensor | None = None
 ) -> Query:
-    """The query whose outputs are rows [rows, outputs of map number `target`] of that map, plus an
-    offset [rows], each a disjunct of its own; maps after it are left out."""
+    """The query whose outputs are the rows [rows, outputs of the map] of map number `target`, plus
+    an offset [rows]. Each row is a disjunct of its own; later maps are left out."""
     affine, count = network.maps[target], len(rows)
     output = Combination(affine, rows, torch.zeros_like(rows[:, 0]) if offset is None else offset)
     return Query(
@@ -132,7 +133,7 @@ def ask_values(
 
 
 def ask(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:
-    """The query whether an output in one of the conjunctions is reached from the domain."""
+    """The query whether an input of the domain has an output in one of the conjunctions."""
     device, dtype = network.device, network.dtype
     rows, limits = (part.to(device, dtype) for part in _rows(unsafe, network.outputs))
     combined = replace(network, output=Combination(network.output, rows, -limits))
@@ -140,7 +141,7 @@ def ask(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Quer
 
 
 def ask_of_outputs(outputs: int, unsafe: Sequence[Conjunction]) -> Query:
-    """The query about points that are outputs themselves: its network maps them to the rows."""
+    """The query whose inputs are the outputs of another network; its own network computes g."""
     rows, limits = _rows(unsafe, outputs)
     whole = torch.full((outputs,), torch.inf, dtype=rows.dtype)
     network = Network((), Dense((0,), (rows,), -limits), outputs)
@@ -155,7 +156,7 @@ def _rows(unsafe: Sequence[Conjunction], outputs: int) -> tuple[Tensor, Tensor]:
 
 
 def _query(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:
-    """The query of a network whose outputs are the rows of all conjunctions."""
+    """The query for a network whose outputs are the rows g of all conjunctions."""
     strict = np.concatenate([np.zeros(0, bool), *(c.strict for c in unsafe)])
     disjunct = np.repeat(np.arange(len(unsafe)), [len(c.limits) for c in unsafe])
     return Query(

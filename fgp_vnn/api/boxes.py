@@ -27,7 +27,7 @@ from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network import LoadedNetwork, Network
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
-from fgp_vnn.network.onnx.opaque import FLAT
+from fgp_vnn.network.onnx.opaque import FLAT_OPERATORS
 from fgp_vnn.property import Property
 from fgp_vnn.query import Query, ask
 from fgp_vnn.strategy import Strategy
@@ -74,7 +74,7 @@ class BoxProblems:
             budget, self._note = limit(), loaded.note
             self._load += time.perf_counter() - begin
             # Step functions have zero gradients: first attack with substitute slopes.
-            flat = FLAT & loaded.operators.keys()
+            flat = FLAT_OPERATORS & loaded.operators.keys()
             if self.settings.attack and flat and part.joint is None:
                 some = budget.share(self.strategy.attack.blind.share)
                 with suppress(UnsupportedError):

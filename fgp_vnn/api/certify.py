@@ -206,7 +206,7 @@ class Certifier(Classifier):
             raise InputError(f"the maximum is {maximum}; it must be a positive number")
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
-        if self.settings.engine == "walk" and (smooth := self.network.smooth):
+        if self.settings.engine == "walk" and (smooth := self.network.smooth_names):
             raise UnsupportedError(f"the walk is for piecewise-linear networks; this has {smooth}")
         for name in ("mask", "target"):
             if asked.get(name) is not None:

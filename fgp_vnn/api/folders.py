@@ -13,7 +13,7 @@ from fgp_vnn.api.arrays import read_number, read_targets
 from fgp_vnn.api.monotone import monotonicity
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.points import Points
-from fgp_vnn.api.properties import robustness
+from fgp_vnn.api.properties import check_classifier, robustness
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
@@ -59,8 +59,9 @@ def write_folder(
     that were skipped because the network misclassifies them (none with `keep_wrong`).
     """
     loaded = open_model(model)
+    check_classifier(loaded.network.outputs)
     points = read(loaded.network.inputs)
-    points.check_classes(max(2, loaded.network.outputs))
+    points.check_classes(loaded.network.outputs)
     read_targets(near.get("target"), loaded.network.outputs)  # refuse it before files are written
     radii = [read_number(epsilon, "epsilon") for epsilon in epsilons]
     if not radii:
@@ -109,7 +110,7 @@ def _copied(folder: Folder, model: Path) -> str:
     beside = data != read_bytes(model, "network")  # weights are in separate files
     network = f"onnx/{model.name.removesuffix('.gz') if beside else model.name}"
     target = folder.path / network
-    if not (target.exists() and target.samefile(model)):
+    if not (target.exists() and model.exists() and target.samefile(model)):
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(model.read_bytes() if packed and not beside else data)
+        write_bytes(target, model.read_bytes() if packed and not beside else data, "network")
     return network

@@ -45,6 +45,7 @@ def robustness(
     if not given.single:
         raise InputError("a property is about one input, not a batch")
     point, outputs = given.points[0], loaded.network.outputs
+    check_classifier(outputs)
     own = int(loaded.runtime.run(point.astype(np.float32)).argmax())
     label = own if y is None else read_classes(y, 1, outputs)[0]
     near = read_near(space, "linf", clip, mask, target)
@@ -54,6 +55,15 @@ def robustness(
     others = range(outputs) if near.targets is None else near.targets
     reached = any_of([results[j] >= results[label] for j in others if j != label])
     return conditions.property_of((lower <= inputs) & (inputs <= upper), reached)
+
+
+def check_classifier(outputs: int) -> None:
+    """Refuse a network with one output: `robustness` compares the outputs of classes."""
+    if outputs < 2:
+        raise InputError(
+            "robustness is for a network with an output for each class, and this one has one "
+            "output: state a limit on its value with output_range or property_of"
+        )
 
 
 def output_range(model: Any, inputs: Any, *, lower: Any = None, upper: Any = None) -> Property:

@@ -179,7 +179,7 @@ class _Asked:
         loaded = open_model(model, shape, **front)
         loaded = with_softmax(loaded) if outputs else loaded
         most, neurons = Strategy().slopes.intervals_first, loaded.network.neurons
-        if neurons >= most and (smooth := loaded.network.smooth):
+        if neurons >= most and (smooth := loaded.network.smooth_names):
             raise UnsupportedError(
                 f"bounds of networks with {smooth} are for fewer than {most:,} neurons; this has "
                 f"{neurons:,}"

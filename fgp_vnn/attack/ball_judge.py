@@ -66,10 +66,10 @@ class BallJudge(BallPoints):
         return None
 
     def _other(self, y: Floats) -> float:
-        """The greatest output among the target classes."""
+        """The greatest output among the target classes other than the label; -inf without any."""
         if self.targets is None:
             return float(y[other_class(y, self.label)])
-        return max(float(y[t]) for t in self.targets if t != self.label)
+        return max((float(y[t]) for t in self.targets if t != self.label), default=-np.inf)
 
 
 def within(x: Floats | Doubles, center: Doubles, epsilon: float | Doubles, norm: Norm) -> bool:

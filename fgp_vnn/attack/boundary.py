@@ -166,8 +166,9 @@ def _onto_hyperplanes(target: Target, points: Tensor, slope: Tensor, values: Ten
         direction = -values.sign() * slope.sign()
         ahead = torch.where(direction > 0, target.clip.upper - points, points - target.clip.lower)
         room, size = ahead.clamp(min=0), slope.abs()
-        find = _by_largest if target.norm == "l1" else _evenly
-        return points + direction * find(target, size, values.abs(), room)
+        if target.norm == "l1":
+            return points + direction * _by_largest(size, values.abs(), room)
+        return points + direction * _evenly(target, size, values.abs(), room)
     tiny = torch.finfo(slope.dtype).tiny
     if target.norm == "l2":
         return points - values / slope.square().sum(-1, keepdim=True).clamp(min=tiny) * slope
@@ -179,7 +180,7 @@ def _onto_hyperplanes(target: Target, points: Tensor, slope: Tensor, values: Ten
     return points.scatter_add(-1, steepest, -values / along)
 
 
-def _by_largest(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
+def _by_largest(size: Tensor, need: Tensor, room: Tensor) -> Tensor:
     """Moves with sum size * move = `need` and the least l1 norm: the steepest inputs move first."""
     order = size.argsort(dim=-1, descending=True)
     steep, space = size.gather(-1, order), room.gather(-1, order)
@@ -212,9 +213,9 @@ def _pulled(target: Target, points: Tensor, bisections: int, budget: Budget) -> 
     in the centre's class or outside the clip box become infinite."""
     center = target.center
     low, high = points.new_zeros(len(points), 1), points.new_ones(len(points), 1)
-    outside = target.network(points).amin(-1, keepdim=True) > 0
+    short = target.network(points).amin(-1, keepdim=True) > 0
     # A point that has not crossed yet may do so a little farther out.
-    high = torch.where(outside, 1.25, high)
+    high = torch.where(short, 1.25, high)
     for _ in range(bisections):
         if budget.expired():
             break

@@ -5,7 +5,7 @@ Nothing here depends on the verifier's own arithmetic: onnxruntime runs the ONNX
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,10 @@ def counterexample_fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> 
     if written is None or read is None:
         return "inputs that have to be equal differ"
     # A case judges the float32 that the network gets, or the written value if its box has none.
-    digits = ((case, np.where(case.without_single(), written, read)) for case in prop.cases)
+    digits = [(case, np.where(case.without_single(), written, read)) for case in prop.cases]
     inside = [(case, values) for case, values in digits if case.contains(values)]
     if not inside:
-        return _outside(read.astype(np.float32), prop)
+        return _outside(digits)
     y = network.run(point)
     if y.shape != (outputs,):
         return f"the network has {plural(y.size, 'output')}, the property {outputs}"
@@ -138,16 +138,23 @@ class OnnxFile:
         return self.shape
 
 
-def _outside(x: Vector, prop: Property) -> str:
-    """Say which value of x lies outside of the nearest box."""
-    if not prop.cases:
+def _outside(digits: Sequence[tuple[Case, NDArray[np.float64]]]) -> str:
+    """Say which value lies outside of the nearest box, given each case with the values that it
+    judges; a point of the closed box lies on an open face."""
+    if not digits:
         return "the property has no input box"
 
-    def excess(case: Case) -> NDArray[np.float64]:
+    def excess(case: Case, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.maximum(case.lower - x, x - case.upper)
 
-    case = min(prop.cases, key=lambda case: float(excess(case).max()))
-    worst = int(np.argmax(excess(case)))
-    bounds = f"[{case.lower[worst]:.17g}, {case.upper[worst]:.17g}]"
-    by = f"counterexample outside the box by {float(excess(case)[worst]):.2g}"
-    return f"{by}: X_{worst} = {float(x[worst]):.17g} is not in {bounds}"
+    case, x = min(digits, key=lambda pair: float(excess(*pair).max()))
+    beyond = excess(case, x)
+    if beyond.max() > 0:
+        worst = int(np.argmax(beyond))
+        how = f"outside the box by {float(beyond[worst]):.2g}"
+    else:
+        worst, how = int(np.argmin(case.inside(x))), "on an open face of the box"
+    left = "[" if case.open_lower is None or not case.open_lower[worst] else "("
+    right = "]" if case.open_upper is None or not case.open_upper[worst] else ")"
+    bounds = f"{left}{case.lower[worst]:.17g}, {case.upper[worst]:.17g}{right}"
+    return f"counterexample {how}: X_{worst} = {float(x[worst]):.17g} is not in {bounds}"

@@ -1,12 +1,12 @@
-"""Linear bounds of a batch of bundles: what holds in all regions of a bundle at once.
+"""Linear bounds (CROWN) of a batch of bundles, valid in all regions of a bundle at once.
 
-Backward from the rows of a target map: at a ReLU with l <= z <= u a positive coefficient takes the
-lower line (slope alpha in [0, 1]) and a negative one the chord; any other activation has lines
-below and above it, among which alpha chooses (see `lines`). A closed neuron of sign s takes slope 1
-or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0; so do the ends of the interval
-of a smooth neuron that was split (see `constraints`). What arrives at the input is a linear
-function whose least value over the domain is a lower bound of the row in the bundle, for every
-choice of alpha and beta.
+The pass goes backward from the rows of a target map. At a ReLU with l <= z <= u, a positive
+coefficient takes the lower line (slope alpha in [0, 1]) and a negative one the chord. Any other
+activation has several lines below and above it, and alpha chooses among them (see `lines`). A
+closed neuron of sign s takes slope 1 or 0, and its constraint s*z >= 0 enters with a Lagrange
+multiplier beta >= 0; so do the ends of the interval of a split smooth neuron (see `constraints`).
+The result at the input is a linear function. Its minimum over the domain is a lower bound of the
+row in the bundle, for every choice of alpha and beta.
 
 Shapes: rows [batch, rows, outputs of the target]; bounds of layer k [batch or 1, n_k]; slopes and
 multipliers of layer k [batch or 1, rows or 1, n_k].
@@ -34,8 +34,8 @@ class Backward(NamedTuple):
 
     weight: Tensor  # [batch, rows, inputs]
     constant: Tensor  # [batch, rows]
-    least: Tensor  # [batch, rows] the least value over the domain; with rounding, proved and finite
-    nominal: Tensor  # [batch, rows] the same without the rounding error taken off
+    least: Tensor  # [batch, rows] minimum over the domain; proved if `rounding` was given
+    nominal: Tensor  # [batch, rows] the minimum without the rounding error subtracted
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
 
 
@@ -49,11 +49,11 @@ def backward(
     beta: Sequence[Tensor | None] | Pressed | None = None,
     rounding: Rounding | None = None,
 ) -> Backward:
-    """Bound the rows of map number `target` (0 is F_1, K is F_out) from below.
+    """Lower bounds of the rows of map number `target` (0 is F_1, K is F_out).
 
-    `beta` holds signed multipliers s*beta per layer, if they add to the constant with what they
-    add. With `rounding` the error of this computation itself is taken off, so that `least` is a
-    proved bound.
+    `beta` holds signed multipliers s*beta per layer; it is a `Pressed` if they also shift the
+    constant. With `rounding` the rounding error of this computation is subtracted, so that `least`
+    is a proved bound.
     """
     taken, shift = beta if isinstance(beta, Pressed) else Pressed(beta or ())
     affine = network.maps[target]
@@ -74,9 +74,9 @@ def backward_neurons(
     *,
     rounding: Rounding,
 ) -> tuple[Tensor, Tensor]:
-    """Proved lower and upper bounds [batch, m] of the neurons [batch, m] of a map.
+    """Proved lower and upper bounds [batch, m] of the neurons [batch, m] of map number `target`.
 
-    The same as `backward` with the rows e_j and -e_j, which need no product to begin with.
+    Equal to `backward` with the rows e_j and -e_j, without the first matrix product.
     """
     affine = network.maps[target]
     waiting: dict[int, Tensor] = {}
@@ -93,10 +93,10 @@ def backward_neurons(
 
 
 class Begun(NamedTuple):
-    """A backward pass that has gone through its target map."""
+    """State of a backward pass after its target map."""
 
     target: int
-    waiting: dict[int, Tensor]  # coefficients of what the map reads
+    waiting: dict[int, Tensor]  # coefficients of the target map's sources
     constant: Tensor  # [batch, rows]
     error: Tensor | None  # [batch, rows]
 
@@ -109,7 +109,7 @@ def descend(
     beta: Sequence[Tensor | None] | None,
     rounding: Rounding | None,
 ) -> Backward:
-    """The way from the target's sources down to the input."""
+    """Continue a backward pass from the target's sources down to the input."""
     target, waiting, constant, error = begun
     maps = network.maps
     kept: dict[int, Tensor] = {}
@@ -143,7 +143,7 @@ def descend(
 
 
 def _weighed(constant: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
-    """The constant [batch or 1, rows] and row . bias for rows [batch, rows, n]."""
+    """constant [batch or 1, rows] + row . bias for rows [batch, rows, n]."""
     if constant.shape != rows.shape[:-1]:
         return constant + rows @ bias
     flat = torch.addmv(constant.reshape(-1), rows.reshape(-1, len(bias)), bias)

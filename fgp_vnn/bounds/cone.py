@@ -1,4 +1,4 @@
-"""What the outputs of a network, or the neurons of a layer, depend on."""
+"""Which neurons and inputs the outputs of a network or of a map depend on."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from fgp_vnn.network.model import Dense, Network
 
 
 def seen(network: Network) -> tuple[Tensor, ...]:
-    """Which neurons [n_k] of each layer have a way to an output.
+    """Which neurons [n_k] of each layer have a path to an output.
 
-    Found by one row of random positive numbers on its way back, in which terms that cancel are not
-    to be expected. A guess: good for choosing what to bound, not for a proof.
+    Found by one backward pass of random positive numbers, whose terms are unlikely to cancel. This
+    is a guess: good for choosing which neurons to bound, not for a proof.
     """
     like = network.output.bias
     chance = torch.Generator().manual_seed(0)
@@ -36,8 +36,8 @@ def seen(network: Network) -> tuple[Tensor, ...]:
 
 
 def inputs_read(network: Network, target: int) -> Tensor:
-    """Which inputs [outputs of the map, inputs] each output of map number `target` reads, by any
-    way through a network of matrices."""
+    """Which inputs each output of map number `target` depends on by any path, [outputs of the map,
+    inputs]; all maps must be dense matrices."""
     found: dict[int, Tensor] = {}
     for number, affine in enumerate(network.maps[: target + 1], 1):
         if not isinstance(affine, Dense):

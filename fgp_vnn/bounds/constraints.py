@@ -1,12 +1,12 @@
-"""Constraints that hold in a bundle besides its bounds, each with a multiplier.
+"""Constraints on the neurons of a bundle, each with a Lagrange multiplier.
 
-A constraint says s (z - p) >= 0 of a neuron. A closed ReLU has one, of its sign s and p = 0; a
-smooth neuron whose interval was cut has one for each end: s = 1 and p its lower end, s = -1 and p
-its upper end. For any beta >= 0 a row is at least itself less beta s (z - p): the coefficient of z
-falls by beta s, and the constant rises by beta s p.
+A constraint says s (z - p) >= 0 of a neuron. A closed ReLU has one, with its sign s and p = 0. A
+smooth neuron whose interval was cut has one for each end: s = 1 and p the lower end, s = -1 and p
+the upper end. For any beta >= 0, the row minus beta s (z - p) is a lower bound of the row: the
+coefficient of z falls by beta s, and the constant rises by beta s p.
 
-Constraints of all layers below a target lie side by side: of ReLUs one for each neuron, of smooth
-layers those of all lower ends and then those of all upper ends.
+The constraints of all layers below a target are concatenated: for ReLU layers one per neuron, for
+smooth layers those of all lower ends and then those of all upper ends.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from fgp_vnn.network.activations.base import RELU, Activation
 
 
 class Constraints(NamedTuple):
-    """Those of one layer, or of several side by side; a sign of 0 means no constraint."""
+    """Constraints of one layer, or of several concatenated; a sign of 0 means no constraint."""
 
-    sign: Tensor  # [batch, 1, constraints]
-    point: Tensor | None  # [batch, 1, constraints]; None where all are 0
+    sign: Tensor  # [batch, 1, constraints] s
+    point: Tensor | None  # [batch, 1, constraints] p; None if all are 0
 
     def shift(self, beta: Tensor) -> Tensor | None:
-        """What multipliers [batch, rows, constraints] add to the constant of rows."""
+        """Change [batch, rows] of the constant by multipliers [batch, rows, constraints]; None: no
+        change."""
         return None if self.point is None else (self.sign * beta * self.point).sum(-1)
 
     def proved_shift(self, beta: Tensor, layers: int) -> Tensor | None:
-        """The same less its rounding error: that of each product and of the sum, and of two more
-        sums for each of so many layers, with room for those at the input."""
+        """`shift` minus its rounding error: of each product, of the sum, of two later sums for each
+        of `layers` layers, and of those at the input."""
         found = self.shift(beta)
         if found is None or self.point is None:
             return None
@@ -42,19 +43,19 @@ class Constraints(NamedTuple):
         return found - size_of.share(count + 2 * layers + 16) * sizes - size_of.lost * (4 * count)
 
     def rise(self, z: Tensor) -> Tensor:
-        """How fast rows rise with each multiplier, where z [batch, rows, constraints] arrives."""
+        """Gradient of the rows' bounds by each multiplier, at z [batch, rows, constraints]."""
         return -self.sign * (z if self.point is None else z - self.point)
 
 
 class Pressed(NamedTuple):
     """The effect of multipliers on a backward pass."""
 
-    taken: Sequence[Tensor | None]  # from the coefficients of each layer's neurons
-    shift: Tensor | None = None  # [batch, rows] added to the constant, its own error taken off
+    taken: Sequence[Tensor | None]  # subtracted from the coefficients of each layer's neurons
+    shift: Tensor | None = None  # [batch, rows] added to the constant, minus its rounding error
 
 
 def width(activation: Activation, neurons: int) -> int:
-    """How many constraints a layer of so many neurons may have."""
+    """Number of constraints in the layout of a layer with this many neurons."""
     return neurons if activation is RELU else 2 * neurons
 
 
@@ -64,8 +65,8 @@ def constraints(
     ends: Sequence[Tensor] | None,
     dtype: torch.dtype,
 ) -> Constraints:
-    """Those of layers with signs [batch, n_k], where they are ReLUs, and ends [batch, 2, n_k] of
-    intervals, infinite where they were not cut, where they are smooth."""
+    """The constraints of ReLU layers with signs [batch, n_k] and of smooth layers with the ends
+    [batch, 2, n_k] of their neurons' intervals (infinite where not cut)."""
     if not signs:
         return Constraints(torch.zeros(0, dtype=dtype), None)
     if ends is None:
@@ -83,8 +84,8 @@ def constraints(
 
 
 def folded(activations: Sequence[Activation], parts: Sequence[Tensor]) -> list[Tensor]:
-    """What constraints take from the coefficients of each layer's neurons [batch, rows, n_k], where
-    `parts` are the products of their signs and multipliers."""
+    """The amounts [batch, rows, n_k] that constraints subtract from the coefficients of each
+    layer's neurons; `parts` are the constraints' signs times their multipliers."""
     pairs = zip(activations, parts, strict=False)
     return [part if f is RELU else torch.add(*part.chunk(2, -1)) for f, part in pairs]
 
@@ -92,6 +93,6 @@ def folded(activations: Sequence[Activation], parts: Sequence[Tensor]) -> list[T
 def unfolded(
     activations: Sequence[Activation], parts: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    """What is known of each layer's neurons, for each of its constraints."""
+    """The values of each layer's neurons, repeated for each of its constraints."""
     pairs = zip(activations, parts, strict=False)
     return [part if f is RELU or part is None else torch.cat([part, part], -1) for f, part in pairs]

@@ -1,17 +1,18 @@
-"""Forms of second order carried forward: what linear bounds lose, large parts of which cancel.
+"""Second-order forms (quadratics with an error) propagated forward; they keep terms that cancel
+later, which linear bounds lose.
 
-Over a box with the centre c and the radii r every value of a network is written as
+Over a box with centre c and radii r, every value of a network is written as
 
     a = v + g . s + sum b_ij y_i y_j + sum m_ki h_k y_i + e,   |e| <= error,
 
-where x = c + r y and s = (y, h) in [-1, 1]^(n + k): a symbol h_k is what an unstable ReLU adds to
-its line, so that values that share a ReLU share its loss. An affine map is exact, a product of two
-forms is cut off after the second degree, and what is cut off goes into the error. A function of one
-variable is expanded to second order where its second derivative is known (see `bends`), or it is a
-line and an error, whichever has the lesser error.
+where x = c + r y and s = (y, h) in [-1, 1]^(n + k). A symbol h_k is the scaled deviation of an
+unstable ReLU from its line, so that values that depend on the same ReLU share its deviation. An
+affine map is exact. A product of two forms is truncated after degree 2, and the truncated terms go
+into the error. A function of one variable is expanded to second order if its second derivative is
+known (see `bends`), or replaced by a line and an error, whichever has the smaller error.
 
-*Rounding*, by the theorem in `base.rounding`: no monomial is above 1 in size, so that an error of a
-coefficient counts as it is, and all of them together are bounded by the sum of their terms' sizes.
+*Rounding*, by the theorem in `base.rounding`: every monomial is at most 1 in absolute value, so an
+error of a coefficient counts as it is, and the sum of the terms' sizes bounds all of them together.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from fgp_vnn.network.model import AffineMap, Combination, Dense
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    """Forms of n values in each box."""
+    """The second-order forms of n values in each box."""
 
-    flat: Tensor  # [boxes, 1 + s, n] the value at the centre, then slopes along y and symbols
+    flat: Tensor  # [boxes, 1 + s, n] the value v at the centre, then slopes g along y and symbols
     bend: Tensor | None  # [boxes, pairs + products, n] of y_i y_j for i <= j, then of h_k y_i
     error: Tensor  # [boxes, n]
-    span: tuple[Tensor, Tensor] | None = None  # [boxes, n] bounds that hold anyway, if wanted
+    span: tuple[Tensor, Tensor] | None = None  # [boxes, n] interval bounds of the values, if wanted
 
     @cached_property
     def sizes(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -51,13 +52,13 @@ class Forms:
 
     @cached_property
     def size(self) -> Tensor:
-        """All of them together."""
+        """|v| + |g|_1 + |b|_1 + |m|_1, [boxes, n]."""
         value, slopes, bends = self.sizes
         return value + slopes + bends
 
 
 def of_input(box: Box, shape: Shape, *, spans: bool) -> Forms:
-    """The forms of the inputs; with `spans` all that is made of them has intervals as well."""
+    """The forms of the inputs; with `spans` all forms computed from them carry intervals too."""
     count, inputs = box.lower.shape
     flat = box.lower.new_zeros(count, shape.flat, inputs)
     flat[:, 0] = box.center
@@ -73,7 +74,7 @@ def reach(box: Box) -> Tensor:
 
 
 def ranges(form: Forms, shape: Shape) -> tuple[Tensor, Tensor]:
-    """Lower and upper bounds [boxes, n] of what the forms are about."""
+    """Lower and upper bounds [boxes, n] of the values that the forms describe."""
     size_of, (value, slopes, bends) = unit(form.flat.dtype), form.sizes
     spread = slopes + bends + form.error
     spread = spread + size_of.share(shape.columns + 8) * (spread + value) + 8 * size_of.lost
@@ -87,13 +88,14 @@ def ranges(form: Forms, shape: Shape) -> tuple[Tensor, Tensor]:
 def through_map(
     affine: AffineMap, read: Sequence[Forms], shape: Shape, bent: AffineMap | None = None
 ) -> Forms:
-    """The forms of an affine map's results; `bent` is the map to those of them that may bend."""
+    """The forms of an affine map's results; `bent` is the map restricted to the results that may
+    have quadratic terms (None: all)."""
     flat = affine.linear([form.flat for form in read])
     flat[:, 0] += affine.bias
     bends = {s: f.bend for s, f in zip(affine.sources, read, strict=True) if f.bend is not None}
     bend = _partly(bent or affine, bends) if bends else None
     size_of, sizes = unit(flat.dtype), [form.size for form in read]
-    # A map's spread may be a difference, with the roundings of its bias in both parts.
+    # A map's spread may be computed as a difference, with the roundings of its bias in both parts.
     steps = 2 * affine.operations + shape.columns + 8
     error = size_of.grow(steps) * affine.spread([form.error for form in read])
     error = error + size_of.share(steps) * affine.magnitude(sizes)
@@ -109,7 +111,7 @@ def through_map(
 
 
 def _partly(affine: AffineMap, values: Mapping[int, Tensor]) -> Tensor:
-    """The linear part applied to some of the sources, as if the others were 0."""
+    """The linear part of a map applied to some of its sources, with the others at 0."""
     if isinstance(affine, Combination):
         return _partly(affine.inner, values) @ affine.rows.T
     if not isinstance(affine, Dense):
@@ -120,10 +122,9 @@ def _partly(affine: AffineMap, values: Mapping[int, Tensor]) -> Tensor:
 
 
 def through_relu(z: Forms, sign: Tensor, slots: slice | None, shape: Shape) -> tuple[Forms, Tensor]:
-    """The forms of relu(z), with symbols of their own if there are slots, and the signs of what is
-    stable.
+    """The forms of relu(z) and the signs (0 if unstable); with `slots`, each ReLU gets a symbol.
 
-    With any slope t in [0, 1], relu(z) - t z is between 0 and the greater of (1 - t) u and -t l.
+    With any slope t in [0, 1], relu(z) - t z is between 0 and the larger of (1 - t) u and -t l.
     """
     size_of, (lower, upper) = unit(z.flat.dtype), ranges(z, shape)
     lower = torch.where(sign > 0, lower.clamp(min=0), lower)
@@ -134,7 +135,7 @@ def through_relu(z: Forms, sign: Tensor, slots: slice | None, shape: Shape) -> t
     slope = torch.where(on, 1.0, torch.where(off, 0.0, chord))
     height = torch.maximum((1 - chord) * upper, -chord * lower)
     height = size_of.grow(4) * height + 4 * size_of.lost
-    height = torch.where(on | off, 0.0, height / 2)  # of the middle, and to both sides of it
+    height = torch.where(on | off, 0.0, height / 2)  # the middle, and the radius around it
     flat = z.flat * slope.unsqueeze(1)
     flat[:, 0] += height
     bend = None if z.bend is None else z.bend * slope.unsqueeze(1)
@@ -164,12 +165,13 @@ def through(activation: Activation, z: Forms, shape: Shape) -> Forms:
 
 
 def quadratic(activation: Activation) -> bool:
-    """Whether a function of forms of first order is a form of second order."""
+    """Whether the activation, applied to affine forms, is exactly a second-order form."""
     return isinstance(activation, Product) or activation is SQUARE
 
 
 def _or_span(form: Forms, fan: Fan) -> Forms:
-    """The forms, or the middles of the ranges where these are no larger than the errors."""
+    """The forms, replaced by the middle of the fan's range where the range's radius is smaller than
+    the form's error."""
     size_of, (least, greatest) = unit(form.flat.dtype), (fan.least, fan.greatest)
     middle, radius = least / 2 + greatest / 2, greatest / 2 - least / 2
     radius = radius.clamp(min=0) + size_of.share(4) * (least.abs() + greatest.abs())
@@ -208,13 +210,14 @@ def times(u: Forms, v: Forms, shape: Shape) -> Forms:
 
 
 def _of_curve(activation: Activation, z: Forms, shape: Shape) -> Forms:
-    """The expansion of a function or a line, whichever has the lesser error."""
+    """The function's second-order expansion or its line, whichever has the smaller error."""
     line, bend = _by_line(activation, z, shape), bend_of(activation)
     return line if bend is None else _lesser(line, _expanded(bend, z, shape), shape)
 
 
 def _by_line(activation: Activation, z: Forms, shape: Shape) -> Forms:
-    """A line with the slope of one below a function, and how far this is from it."""
+    """The form of a line with the slope of the middle line below the function; the error includes
+    the distance between line and function."""
     lower, upper = ranges(z, shape)
     fan, size_of = activation.fan(lower, upper), unit(lower.dtype)
     slope, floor, tilt = fan.low[1], fan.floor[1], fan.high[1] - fan.low[1]
@@ -231,13 +234,13 @@ def _by_line(activation: Activation, z: Forms, shape: Shape) -> Forms:
 
 
 def _expanded(bend: Bend, z: Forms, shape: Shape) -> Forms:
-    """f(c) + f'(c) (z - c) + f''(t) (z - c)^2 / 2, for the centre c of each form and a t between c
-    and z."""
+    """The Taylor expansion f(c) + f'(c) (z - c) + f''(t) (z - c)^2 / 2 around the centre c of each
+    form, for some t between c and z."""
     center, (lower, upper) = z.flat[:, 0], ranges(z, shape)
     size_of, fan = unit(center.dtype), bend.of.fan(center, center)
     slope = bend.of.derivative(center)
     low, high = bend.range(torch.minimum(lower, center), torch.maximum(upper, center))
-    half, spread = low / 4 + high / 4, high / 4 - low / 4  # of f'' / 2
+    half, spread = low / 4 + high / 4, high / 4 - low / 4  # middle and radius of f'' / 2
     around = Forms(torch.cat([torch.zeros_like(z.flat[:, :1]), z.flat[:, 1:]], 1), z.bend, z.error)
     square = times(around, around, shape)
     flat = z.flat * slope.unsqueeze(1)
@@ -257,7 +260,7 @@ def _expanded(bend: Bend, z: Forms, shape: Shape) -> Forms:
 
 
 def _lesser(line: Forms, curve: Forms, shape: Shape) -> Forms:
-    """Of two forms of the same values those with the lesser errors."""
+    """For each value, the one of its two forms that has the smaller error."""
     better = (curve.error < line.error).unsqueeze(1)
     flat = torch.where(better, curve.flat, line.flat)
     bend = torch.where(better, _bends(curve, shape), _bends(line, shape))

@@ -1,9 +1,9 @@
-"""Linear bounds carried forward: cheap where inputs are few and layers are wide.
+"""Linear bounds propagated forward: cheap if inputs are few and layers are wide.
 
-Every neuron gets two affine forms of the input, one below it and one above. A map with the weights
-W = P + N, P >= 0 >= N, takes the lower forms through P and the upper ones through N to give lower
-forms, and the other way round. The cost grows with the number of inputs and not, as that of a
-backward pass for each neuron, with the width of the layers; the bounds are looser.
+Every neuron gets two affine forms of the input, one below it and one above. For a map with weights
+W = P + N, P >= 0 >= N, its lower forms are P times the lower forms plus N times the upper forms of
+its sources, and vice versa. The cost grows with the number of inputs instead of the width of the
+layers, as a backward pass for each neuron does; the bounds are looser.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from fgp_vnn.network.model import Dense, Network
 
 
 class _Forms(NamedTuple):
-    """Affine forms [boxes, inputs + 1, n]: slopes along x - center, then the value there.
+    """Affine forms [boxes, inputs + 1, n]: slopes along x - center, then the value at the centre.
 
-    What a slope loses to underflow counts times how far its input moves, and all of them times
-    `reach`, the sum of these and 1.
+    The loss of a slope to underflow is multiplied by the width of its input; `reach`, 1 plus the
+    sum of these widths, bounds the effect of all of them.
     """
 
     low: Tensor
     high: Tensor
-    error: Tensor  # [boxes, n] how far rounding may have moved either form in the box
-    size: Tensor  # [boxes, n] what the terms of either form add up to
+    error: Tensor  # [boxes, n] upper bound on the rounding error of either form in the box
+    size: Tensor  # [boxes, n] upper bound on the sum of either form's absolute terms
     reach: Tensor  # [boxes, 1]
 
 
 def pays(network: Network, factor: int) -> bool:
-    """Whether forms carried forward cost so many times less than backward passes."""
+    """Whether backward passes cost more than `factor` times as much as forward propagation."""
     if not all(isinstance(layer, Dense) for layer in network.layers):
         return False
     if not network.piecewise_linear:
@@ -50,7 +50,7 @@ def pays(network: Network, factor: int) -> bool:
 
 
 class Forward:
-    """A network's weights, parted by sign once for all boxes."""
+    """A network's weights, split by sign once for all boxes."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -67,7 +67,7 @@ class Forward:
             self._parts.append(pair)
 
     def bounds(self, box: Box, prior: LayerBounds | None = None) -> LayerBounds:
-        """Bounds of every ReLU layer in each box; `prior` are bounds that hold anyway."""
+        """Bounds of every ReLU layer in each box; `prior` are valid bounds to intersect with."""
         forms = [_of_input(box)]
         result = LayerBounds((), ())
         for k in range(len(self._network.layers)):
@@ -111,9 +111,9 @@ def _of_input(box: Box) -> _Forms:
 
 
 def _range(forms: _Forms, box: Box) -> tuple[Tensor, Tensor]:
-    """The least value of the lower form and the greatest of the upper one, rounding included."""
+    """Minimum of the lower form and maximum of the upper form, widened by the rounding error."""
     sides, size_of = [], unit(forms.low.dtype)
-    share = size_of.share(box.lower.shape[-1] + 14)  # of a support, and of four sums
+    share = size_of.share(box.lower.shape[-1] + 14)  # for a support and four sums
     error = size_of.grow(4) * forms.error + 8 * size_of.lost
     for form, sign in ((forms.low, -1), (forms.high, 1)):
         reach = box.support(form[:, :-1].transpose(-1, -2))
@@ -130,7 +130,7 @@ def _through_relu(forms: _Forms, lower: Tensor, upper: Tensor) -> _Forms:
     low = forms.low * low_line.unsqueeze(-2)
     high = forms.high * chord.unsqueeze(-2)
     high[:, -1] += intercept
-    # Two roundings of a slope, a product and a sum; a line is off by three roundings of its own.
+    # Roundings: two of a slope, a product and a sum; a line has three roundings of its own.
     size_of, steepest = unit(low.dtype), torch.maximum(low_line, chord)
     size = forms.size * steepest + intercept
     error = size_of.grow(4) * forms.error * steepest + size_of.share(8) * size

@@ -1,7 +1,7 @@
 """Tighter bounds of the hidden layers over the whole domain, by optimised slopes.
 
-Each unstable neuron gets slopes of its own. What becomes stable is then left out of the network,
-so that everything after it is smaller as well as tighter.
+Each unstable neuron gets slopes of its own. Neurons that become stable are later dropped from the
+network, so that everything after is both smaller and tighter.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Ascent, Slopes
 
-# Takes a layer, neurons of it [m], and the slopes [2 m, n_k] of each earlier layer that gave lower
-# bounds of z and then of -z.
+# Takes a layer, some of its neurons [m], and for each earlier layer the slopes [2 m, n_k] that gave
+# the lower bounds of z, then those of -z.
 KeepSlopes = Callable[[int, Tensor, Sequence[Tensor]], None]
 
 
@@ -37,8 +37,8 @@ def refine_layers(
     keep: KeepSlopes | None = None,
     spread: Spread = ALONE,
 ) -> LayerBounds:
-    """Bounds that are never looser, layer by layer from the second on; as many neurons at a
-    time as fit into the memory."""
+    """Tighten the bounds layer by layer from the second on, as many neurons at a time as fit into
+    the memory; no bound gets looser."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     how = _Ascents(query.coarse(), slopes.rows, budget, keep is not None)
     for k in range(1, len(lower)):
@@ -65,19 +65,19 @@ def refine_layers(
 
 
 class _Ascents(NamedTuple):
-    """How the neurons of a layer are bounded."""
+    """Options of the gradient ascents."""
 
     coarse: tuple[Network, Domain] | None
     ascent: Ascent
     budget: Budget
-    kept: bool  # whether slopes are
+    kept: bool  # whether to return the slopes
 
 
 def _bound_neurons(
     query: Query, known: LayerBounds, k: int, how: _Ascents, neurons: Tensor
 ) -> tuple[Tensor, Sequence[Tensor]] | None:
-    """Lower bounds [2 m] of z and then of -z of neurons [m] of layer k, and the slopes of earlier
-    layers that give them, if they are kept; None when time is up."""
+    """Lower bounds [2 m] of z, then of -z, for neurons [m] of layer k, and the slopes of earlier
+    layers that give them (empty unless kept); None after the deadline."""
     if how.budget.expired():
         return None
     unit = known.lower[0].new_zeros(len(neurons), query.network.widths[k])

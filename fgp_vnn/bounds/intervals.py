@@ -1,4 +1,4 @@
-"""Interval bounds of one map from bounds of its sources, each source on its own."""
+"""Interval bounds of one map from interval bounds of its sources."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def interval_step(
 ) -> tuple[Tensor, Tensor]:
     """Interval bounds of map number `index` from the bounds of the layers before it.
 
-    The value in the middle has `operations` roundings, and how far it moves to either side as many
-    and five more; middle and radius themselves have three each, and a support has those of
+    The value at the middle has `operations` roundings, and the distance to either side has five
+    more than that; middle and radius themselves have three each, and a support has those of
     `unsure`.
     """
     affine, box = network.maps[index], domain.box()
@@ -43,14 +43,15 @@ def interval_step(
 def interval_map(
     affine: AffineMap, read: Sequence[tuple[Tensor, Tensor]], sizes: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Interval bounds of a map's results from those of what it reads, and their sizes."""
+    """Interval bounds of a map's results from the bounds `read` of its sources, and upper bounds
+    `sizes` on the sources' absolute values."""
     size_of = unit(affine.bias.dtype)
     share = size_of.share(2 * affine.operations + 12)
     center = affine([torch.lerp(low, high, 0.5) for low, high in read])
     width = [(high - low) + 2 * size_of.lost for low, high in read]
-    if isinstance(affine, Dense) and affine.terms is not None:  # more than its entries
+    if isinstance(affine, Dense) and affine.terms is not None:  # terms are larger than its entries
         reach = affine.spread(width) / 2 + affine.charge(sizes, share, 3).terms
-    else:  # what results move by is charged with the sizes: share |W| (radius / share)
+    else:  # the spread |W| radius is part of the charge: share |W| (size + radius / share)
         pairs = zip(sizes, width, strict=True)
         far = [size.add(part, alpha=0.5 / share) for size, part in pairs]
         reach = affine.charge(far, share, 3).terms

@@ -1,15 +1,15 @@
-"""What the products of a layer lose together, where inputs are few.
+"""Joint relaxation loss of all products of a layer, for networks with few inputs.
 
-Between its planes each product u v is off by up to r s, for radii r and s of its factors around the
-middles q and p. With lines u = q + U y + e and v = p + V y + f over a box, y in [-1, 1]^n, the sum
-that a row makes of all of them is
+The McCormick planes of a product u v are off by up to r s, for radii r and s of its factors around
+the middles q and p. With linear forms u = q + U y + e and v = p + V y + f over a box, y in
+[-1, 1]^n, the sum of all products in a row is
 
     sum A (u - q)(v - p) = y' Q y + sum A (e (v - p) + f U y),    Q = sum A U' V,
 
-and in Q much cancels: what makes a controller stable makes Q negative in all directions, and then
-the planes above lose nothing but what e and f cost. Where Q = sum_k d_k w_k w_k' + E, y' Q y is at
-least the sum of d_k |w_k|_1^2 over the negative d_k, less that of |E_ij|: any d, w will do, so that
-those of an eigenvalue routine need no proof.
+and much cancels in Q: if a controller is stable, Q is negative in all directions, and then the
+planes above lose only the terms with e and f. For any decomposition Q = sum_k d_k w_k w_k' + E, the
+form y' Q y is at least the sum of d_k |w_k|_1^2 over the negative d_k, minus the sum of |E_ij|. Any
+d and w are sound, so the output of an eigenvalue routine needs no proof.
 
 *Rounding*, by the theorem in `base.rounding`: each bound below is a sum of terms whose sizes are
 added up beside it.
@@ -30,7 +30,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.product import Product, middle
 from fgp_vnn.network.model import Network
 
-_WORTH = 1e-4  # of a row's bound: what its products lose, from which on it is looked at
+_WORTH = 1e-4  # a row is treated only if its products lose more than this fraction of its bound
 
 
 class _Lines(NamedTuple):
@@ -38,15 +38,16 @@ class _Lines(NamedTuple):
 
     slope: Tensor  # [boxes, m, n]
     error: Tensor  # [boxes, m]
-    reach: Tensor  # [boxes, m] at least |U_j y|
-    radius: Tensor  # [boxes, m] at least |z_j - middle|
+    reach: Tensor  # [boxes, m] upper bound on |U_j y|
+    radius: Tensor  # [boxes, m] upper bound on |z_j - middle|
 
 
 def regain(
     network: Network, box: Box, bounds: LayerBounds, passed: Backward, rounding: Rounding
 ) -> tuple[Backward, Backward]:
-    """The pass with bounds raised by what products do not lose together; and for a split rule the
-    same with coefficients of products that are as much smaller as what these lose."""
+    """The backward pass with its bounds raised, because products lose less together than one by
+    one; and, for choosing a split, a copy whose coefficients of products are scaled down in
+    proportion to their loss."""
     if not any(isinstance(activation, Product) for activation in network.activations):
         return passed, passed
     total, seen = torch.zeros_like(passed.least), dict(passed.coefficients)
@@ -67,7 +68,7 @@ def regain(
         total = total.index_add(1, rows, gain)
         left = (1 - gain / lost[:, rows].clamp(min=1e-30)).clamp(0, 1).unsqueeze(-1)
         seen[k + 1] = coefficient.index_copy(1, rows, coefficient[:, rows] * left)
-    # Three sums of what is here, and the difference of two of them that others take.
+    # Roundings of the three sums below, and of the difference of two of them that callers take.
     sizes = passed.constant.abs() + passed.nominal.abs() + passed.least.abs()
     total = total - unit(total.dtype).share(8) * (sizes + total)
     total = torch.where((total > 0) & (total < torch.inf), total, 0.0)
@@ -80,7 +81,8 @@ def regain(
 
 
 def _parallel(activation: Product, bounds: LayerBounds, k: int) -> Tensor:
-    """Which products [boxes, 1, n] have planes with the slopes of the middle, below and above."""
+    """Which products [boxes, 1, n] have planes, below and above, with the slopes of the tangent
+    plane at the middle."""
     fan, centre = bounds.fans[k], _centre(bounds, k)
     if fan is None:
         raise AssertionError("products have planes")
@@ -95,8 +97,8 @@ def _centre(bounds: LayerBounds, k: int) -> Tensor:
 
 
 def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Tensor]:
-    """A (-p q - c) for the planes p u + q v + c that a pass has taken, added up, and its
-    rounding."""
+    """The sum [boxes, rows] of A (-p q - c) over the planes p u + q v + c that a backward pass
+    used, and its rounding error."""
     fan = bounds.fans[k]
     if fan is None:
         raise AssertionError("products have planes")
@@ -114,7 +116,8 @@ def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Ten
 def _operands(
     network: Network, box: Box, bounds: LayerBounds, k: int, rounding: Rounding
 ) -> _Lines:
-    """Lines around the neurons of a layer, halfway between those of two backward passes."""
+    """Linear forms of the neurons of a layer, halfway between their lower and upper linear bounds
+    from a backward pass."""
     width, dtype = network.widths[k], box.lower.dtype
     eye = torch.eye(width, dtype=dtype, device=box.lower.device)
     rows = torch.cat([eye, -eye]).unsqueeze(0)
@@ -143,7 +146,7 @@ def _operands(
 
 
 def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
-    """An upper bound of what the products lose together, [boxes, rows]."""
+    """Upper bound on the loss of all products together, [boxes, rows]."""
     left, right = activation.left, activation.right
     size_of, (count, inputs) = unit(coefficient.dtype), (len(left), lines.slope.shape[-1])
     u, v = lines.slope[:, left], lines.slope[:, right]  # [boxes, t, n]
@@ -162,7 +165,7 @@ def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
 
 
 def _least(form: Tensor) -> Tensor:
-    """A lower bound of y' Q y over [-1, 1]^n for each form Q [..., n, n]; at most 0."""
+    """Lower bound of y' Q y over [-1, 1]^n for each symmetric Q [..., n, n]; at most 0."""
     size_of, count = unit(form.dtype), form.shape[-1]
     fine = form.isfinite().all(-1).all(-1)
     form = torch.where(fine[..., None, None], form, 0.0)

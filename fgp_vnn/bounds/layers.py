@@ -1,4 +1,4 @@
-"""Bounds of the layers, and the lines around activations that follow from them."""
+"""Bounds of the layers, and the linear relaxations of the activations that follow from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from fgp_vnn.network.activations.base import RELU, Activation, Fan
 
 @dataclass(frozen=True, eq=False)
 class LayerBounds:
-    """lower <= z_k <= upper for each layer, [batch or 1, n_k] each; of ReLUs if none are given."""
+    """lower <= z_k <= upper for each layer, [batch or 1, n_k] each; all activations are ReLUs by
+    default."""
 
     lower: tuple[Tensor, ...]
     upper: tuple[Tensor, ...]
@@ -30,8 +31,8 @@ class LayerBounds:
     def within(
         self, pattern: Sequence[Tensor], ends: Sequence[Tensor] | None = None
     ) -> LayerBounds:
-        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 of ReLUs cut off one side, and
-        ends [batch, 2, n_k] of smooth neurons, where they are finite, both sides."""
+        """The bounds in a bundle. The signs [batch, n_k] -1 and +1 of ReLUs cut one side off at 0;
+        finite `ends` [batch, 2, n_k] of smooth neurons cut off both sides."""
         lower, upper = list(self.lower), list(self.upper)
         for k, (activation, sign) in enumerate(zip(self.activations, pattern, strict=True)):
             if activation is RELU:
@@ -41,8 +42,8 @@ class LayerBounds:
         return result if ends is None else result._cut(ends)
 
     def _cut(self, ends: Sequence[Tensor]) -> LayerBounds:
-        """The bounds in bundles whose smooth neurons have intervals of their own: lines are made
-        anew for the neurons of which an end is finite."""
+        """The bounds in bundles that cut the intervals of smooth neurons to `ends`; recomputes the
+        lines of the neurons with a finite end."""
         lower, upper, fans = list(self.lower), list(self.upper), list(self.fans)
         layers = [k for k, fan in enumerate(fans) if fan is not None]
         cut = [ends[k].isfinite().any(-2) for k in layers]  # [batch, n_k] each
@@ -63,12 +64,12 @@ class LayerBounds:
         return self._with(self.lower, upper, lambda fan: fan)
 
     def to(self, dtype: torch.dtype) -> LayerBounds:
-        """Rounded to another precision: good for a search, not for a proof."""
+        """The bounds rounded to another precision, for a search only: they prove nothing."""
         lower, upper = ([bound.to(dtype) for bound in side] for side in (self.lower, self.upper))
         return self._with(lower, upper, lambda fan: Fan(*(part.to(dtype) for part in fan)))
 
     def at(self, index: Tensor) -> LayerBounds:
-        """The bounds of some of the bundles."""
+        """The bounds of the bundles `index`."""
         lower, upper = ([_some(bound, index) for bound in s] for s in (self.lower, self.upper))
         result = self._with(lower, upper, lambda fan: _fan_at(fan, index))
         if "_lines" in self.__dict__:
@@ -78,7 +79,7 @@ class LayerBounds:
     def _with(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], change: Callable[[Fan], Fan]
     ) -> LayerBounds:
-        """Other bounds, with the lines around smooth layers that these bounds give."""
+        """Copy with other bounds; each fan of a smooth layer becomes `change(fan)`."""
         result = replace(self, lower=tuple(lower), upper=tuple(upper))
         if any(activation is not RELU for activation in self.activations):
             fans = tuple(None if fan is None else change(fan) for fan in self.fans)
@@ -86,7 +87,7 @@ class LayerBounds:
         return result
 
     def first(self, count: int) -> LayerBounds:
-        """The bounds of the first layers."""
+        """The bounds of the first `count` layers."""
         return LayerBounds(self.lower[:count], self.upper[:count], self.activations[:count])
 
     @classmethod
@@ -96,7 +97,7 @@ class LayerBounds:
         dtype: torch.dtype,
         activations: tuple[Activation, ...] = (),
     ) -> LayerBounds:
-        """The bounds that signs [batch, n_k] of -1 and +1 imply by themselves."""
+        """The bounds implied by the signs [batch, n_k] -1 and +1 alone."""
         if not signs:
             return cls((), ())
         whole, widths = torch.cat(list(signs), -1), [sign.shape[-1] for sign in signs]
@@ -132,7 +133,8 @@ class LayerBounds:
         return signs
 
     def most_unstable(self) -> list[int]:
-        """How many neurons of each layer are not affine in a bundle, at most: read at once."""
+        """For each layer, the largest number of unstable neurons in a bundle; one read from the
+        device for all layers."""
         if any(activation is not RELU for activation in self.activations):
             counts = torch.stack([mask.sum(-1).amax() for mask in self.unstable()])
         else:
@@ -147,20 +149,20 @@ class LayerBounds:
         return torch.cat([bound.expand(batch, -1) for bound in bounds], -1)
 
     def sizes(self, begin: int = 0) -> tuple[Tensor, ...]:
-        """Bounds of |z_k|, from one layer on."""
+        """Upper bounds on |z_k|, from layer index `begin` on."""
         pairs = zip(self.lower[begin:], self.upper[begin:], strict=True)
         return tuple(torch.maximum(-lo, up).clamp(min=0) for lo, up in pairs)
 
     @cached_property
     def values(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """Lower and upper bounds of a_k."""
+        """Lower and upper bounds of a_k for each layer."""
         return tuple(
             (lo.clamp(min=0), up.clamp(min=0)) if fan is None else (fan.least, fan.greatest)
             for lo, up, fan in zip(self.lower, self.upper, self.fans, strict=True)
         )
 
     def lines(self, alpha: Sequence[Tensor | None] | None = None) -> list[Lines]:
-        """The lines of each layer; alpha chooses among those of the unstable neurons."""
+        """The lines of each layer; `alpha` chooses the lines of the unstable neurons."""
         if alpha is None:
             return self._lines
         result = []
@@ -178,7 +180,7 @@ class LayerBounds:
 
     @cached_property
     def fans(self) -> tuple[Fan | None, ...]:
-        """The lines around each layer, None for ReLUs."""
+        """The lines that alpha can choose from, for each layer; None for ReLUs."""
         triples = zip(self.activations, self.lower, self.upper, strict=True)
         return tuple(None if f is RELU else f.fan(lo, up) for f, lo, up in triples)
 
@@ -192,7 +194,7 @@ class LayerBounds:
     def followed_by(
         self, lower: Tensor, upper: Tensor, activation: Activation = RELU
     ) -> LayerBounds:
-        """These bounds and those of one more layer."""
+        """These bounds, followed by those of one more layer."""
         last = LayerBounds((lower,), (upper,), (activation,))
         result = LayerBounds(
             (*self.lower, lower), (*self.upper, upper), (*self.activations, activation)
@@ -204,19 +206,19 @@ class LayerBounds:
 
 
 def _some(bound: Tensor, index: Tensor) -> Tensor:
-    """Some of a batch of bounds [batch, n], or the same for all where there are [1, n]."""
+    """The bounds `index` of a batch [batch, n]; shared bounds [1, n] are expanded."""
     return bound[index] if len(bound) > 1 else bound.expand(len(index), -1)
 
 
 def _lines_at(lines: Lines, index: Tensor) -> Lines:
-    """Lines of some of the bundles, or the same for all."""
+    """The lines of the bundles `index`; lines shared by all bundles stay as they are."""
     low, chord, intercept = (p if len(p) == 1 else p[index] for p in lines[:3])
     floor = lines.floor
     return Lines(low, chord, intercept, floor if floor is None or len(floor) == 1 else floor[index])
 
 
 def _fan_at(fan: Fan, index: Tensor) -> Fan:
-    """Lines of some of the bundles, or the same for all."""
+    """The fan of the bundles `index`; a fan shared by all bundles stays as it is."""
     if len(fan.least) == 1:
         return fan
     low, floor, high, ceiling = (part[:, index] for part in fan[:4])
@@ -226,7 +228,8 @@ def _fan_at(fan: Fan, index: Tensor) -> Fan:
 def _made_anew(
     activation: Activation, fan: Fan | None, lower: Tensor, upper: Tensor, changed: Tensor
 ) -> Fan:
-    """A fan with the lines of some neurons [batch, n] made for other intervals [batch, n]."""
+    """The fan with the lines of the neurons `changed` [batch, n] recomputed for the intervals
+    lower, upper [batch, n]."""
     if fan is None or activation.operands > 1:
         return activation.fan(lower, upper)
     batch, at = len(changed), torch.nonzero(changed).unbind(-1)
@@ -241,17 +244,19 @@ def _made_anew(
 
 
 def unsteady(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
-    """Which neurons are not affine between their bounds; of smooth functions, all that move."""
+    """Which neurons are not affine between their bounds; for smooth functions, all but constant
+    ones."""
     return _open(lower, upper) if activation is RELU else ~(lower >= upper)
 
 
 def _open(lower: Tensor, upper: Tensor) -> Tensor:
-    """Which signs are not known; a bound that is no number tells none."""
+    """Which neurons have an unknown sign; NaN bounds leave it unknown."""
     return ~((lower >= 0) | (upper <= 0))
 
 
 def _relax(lower: Tensor, upper: Tensor) -> Lines:
-    """Lines with any chord s in [0, 1]: s z + t is above relu(z) at both ends, so in between."""
+    """The lines of ReLUs. Rounding of the chord's slope s is harmless: for any s in [0, 1] the
+    line s z + t is above relu(z) at both ends of the interval, so also in between."""
     lower, upper = lower.unsqueeze(-2), upper.unsqueeze(-2)  # [batch, 1, n_k]
     crossing = _open(lower, upper)
     on = (lower >= 0).to(lower.dtype)

@@ -1,7 +1,7 @@
-"""The lines that a bound takes through the activations of a layer.
+"""The lines below and above the activations of a layer (its linear relaxation).
 
-Shapes: coefficients and offsets [batch, rows, n], slopes [batch, rows, operands * n], where a value
-has one operand, or two if it is a product.
+Shapes: coefficients and offsets [batch, rows, n], slopes [batch, rows, operands * n]. A value has
+one operand, or two if it is a product.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fgp_vnn.network.activations.base import Activation, Fan
 
 
 class Lines(NamedTuple):
-    """The lines around the activations of one layer, each [batch or 1, rows or 1, n_k]."""
+    """One line below and one above each activation of a layer, [batch or 1, rows or 1, n_k]."""
 
     low: Tensor  # slope of the line below
     chord: Tensor  # slope of the line above
@@ -24,12 +24,13 @@ class Lines(NamedTuple):
 
 
 def middle(fan: Fan) -> Lines:
-    """The lines in the middle of a fan."""
+    """The middle ones of a fan's three lines below and above."""
     return Lines(*(part[1].unsqueeze(-2) for part in (fan.low, fan.high, fan.ceiling, fan.floor)))
 
 
 def mixed(fan: Fan, alpha: Tensor) -> Lines:
-    """The lines that alpha [batch, rows, n] in [0, 1] weighs: 0 is the first, 1/2 the middle."""
+    """The fan's lines interpolated by alpha [batch, rows, n]: 0 is the first line, 1/2 the middle,
+    1 the last."""
     first, last = (1 - 2 * alpha).clamp(min=0), (2 * alpha - 1).clamp(min=0)
     weights = (first, 1 - first - last, last)
     tiled = [_tile(weight, fan) for weight in weights]
@@ -44,7 +45,7 @@ def _sum(weights: list[Tensor], parts: Tensor) -> Tensor:
 
 
 def _weighed(weights: tuple[Tensor, ...], parts: Tensor) -> Tensor:
-    """The same for offsets, of which some may be infinite: those without weight do not count."""
+    """Weighted sum of offsets, some of which may be infinite; those with weight 0 do not count."""
     found: Tensor | None = None
     for weight, part in zip(weights, parts, strict=True):
         term = torch.where(weight > 0, weight * part.unsqueeze(-2), 0.0)
@@ -55,14 +56,14 @@ def _weighed(weights: tuple[Tensor, ...], parts: Tensor) -> Tensor:
 
 
 def _tile(weight: Tensor, fan: Fan) -> Tensor:
-    """A number for each value as one for each of its operands."""
+    """Repeat the number of each value for each of its operands."""
     times = fan.low.shape[-1] // fan.floor.shape[-1]
     return weight if times == 1 else torch.cat([weight] * times, -1)
 
 
 def dot(rows: Tensor, vector: Tensor, onto: Tensor | None = None) -> Tensor:
-    """row . vector for rows [batch, rows, n] and one vector [batch or 1, 1, n] for each batch; with
-    what is given [batch or 1, rows] added to it."""
+    """row . vector for rows [batch, rows, n] and a vector [batch or 1, 1, n], plus `onto` [batch or
+    1, rows] if given."""
     column = vector.transpose(-1, -2)
     if onto is None:
         return (rows @ column).squeeze(-1)
@@ -74,9 +75,9 @@ def dot(rows: Tensor, vector: Tensor, onto: Tensor | None = None) -> Tensor:
 def pull(
     activation: Activation, coefficient: Tensor, lines: Lines, width: int, constant: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Coefficients of values as those of z [batch, rows, width], and the constant [batch or 1,
-    rows] with what offsets add; lower bounds take the line below where a coefficient is positive,
-    and that above where it is not."""
+    """Backward step through an activation: turns coefficients of its values into coefficients of z
+    [batch, rows, width], and adds the offsets to the constant [batch or 1, rows]. A positive
+    coefficient takes the line below, a negative one the line above."""
     low, chord, intercept, floor = lines
     negative = coefficient.clamp(max=0)
     if floor is None:
@@ -93,8 +94,8 @@ def pull(
 
 
 def _offsets(coefficient: Tensor, offset: Tensor) -> Tensor:
-    """What offsets [batch, rows or 1, n] add to rows: one that is infinite counts only where its
-    coefficient is not 0."""
+    """Sum [batch, rows] of coefficients times offsets [batch, rows or 1, n]; an infinite offset
+    counts only if its coefficient is not 0."""
     if offset.shape[-2] > 1:
         return torch.where(coefficient != 0, coefficient * offset, 0.0).sum(-1)
     none = ~offset.isfinite()
@@ -104,7 +105,7 @@ def _offsets(coefficient: Tensor, offset: Tensor) -> Tensor:
 
 
 def push(activation: Activation, coefficient: Tensor, lines: Lines, z: Tensor) -> Tensor:
-    """The values [batch, rows, n] of the lines that `pull` takes, at z [batch, rows, width]."""
+    """The values [batch, rows, n] of the lines that `pull` chooses, at z [batch, rows, width]."""
     low, chord, intercept, floor = lines
     if floor is None:
         return torch.where(coefficient >= 0, low * z, chord * z + intercept)
@@ -116,7 +117,7 @@ def push(activation: Activation, coefficient: Tensor, lines: Lines, z: Tensor) -
 
 
 def rise(activation: Activation, coefficient: Tensor, fan: Fan, alpha: Tensor, z: Tensor) -> Tensor:
-    """How fast a bound rises with alpha [batch, rows, n], where z arrives at the layer."""
+    """Gradient of a bound with respect to alpha [batch, rows, n], where z arrives at the layer."""
     terms = activation.expand(z)
     up = coefficient >= 0
     wide = up if terms.shape[-1] == up.shape[-1] else torch.cat([up, up], -1)
@@ -134,7 +135,7 @@ def rise(activation: Activation, coefficient: Tensor, fan: Fan, alpha: Tensor, z
 
 
 def gap(activation: Activation, lines: Lines, lower: Tensor, upper: Tensor) -> Tensor:
-    """Distance [batch, 1, n] of the two lines in mid-interval: what the relaxation may lose."""
+    """Distance [batch, 1, n] of the two lines at mid-interval: how loose the relaxation is."""
     if lines.floor is None:
         return lines.intercept
     centre = activation.expand(lower / 2 + upper / 2).unsqueeze(-2)
@@ -143,7 +144,7 @@ def gap(activation: Activation, lines: Lines, lower: Tensor, upper: Tensor) -> T
 
 
 def _added(parts: Tensor, like: Tensor) -> Tensor:
-    """What operands give, added up for each value."""
+    """Sum of the operands' parts for each value."""
     if parts.shape[-1] == like.shape[-1]:
         return parts
     first, second = parts.chunk(2, -1)
@@ -151,10 +152,10 @@ def _added(parts: Tensor, like: Tensor) -> Tensor:
 
 
 def steepest(fan: Fan) -> Tensor:
-    """The greatest slopes [batch, operands * n] of a fan."""
+    """The largest absolute slope [batch, operands * n] of a fan."""
     return torch.maximum(fan.low.abs().amax(0), fan.high.abs().amax(0))
 
 
 def highest(fan: Fan) -> Tensor:
-    """The greatest offsets [batch, n] of a fan."""
+    """The largest absolute offset [batch, n] of a fan."""
     return torch.maximum(fan.floor.abs().amax(0), fan.ceiling.abs().amax(0))

@@ -1,4 +1,4 @@
-"""Slopes and multipliers of linear bounds, layer by layer and side by side."""
+"""Slopes and multipliers of linear bounds, per layer or concatenated."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Multipliers(NamedTuple):
 
     alpha: tuple[Tensor, ...]  # in [0, 1]
     beta: tuple[Tensor, ...]  # nonnegative
-    weights: Tensor | None = None  # [batch, m] nonnegative, of rows that are bounded as one sum
+    weights: Tensor | None = None  # [batch, m] nonnegative, if the weighted sum of rows is bounded
 
     def to(self, dtype: torch.dtype) -> Multipliers:
-        """In another precision; slopes stay in [0, 1], the others nonnegative."""
+        """Copy in another precision; slopes stay in [0, 1], the others nonnegative."""
         return Multipliers(
             tuple(a.to(dtype) for a in self.alpha),
             tuple(b.to(dtype) for b in self.beta),
@@ -25,7 +25,8 @@ class Multipliers(NamedTuple):
         )
 
     def storable(self) -> Multipliers:
-        """Rounded to what a certificate holds: slopes to 1/255, the others to float32."""
+        """Copy rounded to the precision of a certificate: slopes to 1/255, the others to
+        float32."""
         return Multipliers(
             tuple((255 * a).round() / 255 for a in self.alpha),
             tuple(b.float().to(b.dtype) for b in self.beta),
@@ -33,24 +34,25 @@ class Multipliers(NamedTuple):
         )
 
     def mix(self, rows: Tensor) -> Tensor:
-        """The rows [batch, m, outputs] as they are, or their weighed sum [batch, 1, outputs]."""
+        """The weighted sum [batch, 1, outputs] of the rows [batch, m, outputs], or the rows
+        themselves if there are no weights."""
         return rows if self.weights is None else self.weights.unsqueeze(-2) @ rows
 
 
 class State(NamedTuple):
-    """Slopes and multipliers of all layers below a target, side by side."""
+    """Slopes and multipliers of all layers below a target, concatenated."""
 
     alpha: Tensor  # [batch, rows, values]
     beta: Tensor  # [batch, rows, neurons]
     weights: Tensor | None  # [batch, m]
 
     def at(self, index: Tensor) -> State:
-        """Those of some of the batch."""
+        """The state of the batch entries `index`."""
         weights = None if self.weights is None else self.weights[index]
         return State(self.alpha[index], self.beta[index], weights)
 
     def with_these(self, index: Tensor, some: State) -> State:
-        """The same with others for some of the batch."""
+        """Copy with the batch entries `index` replaced by `some`."""
         alpha = self.alpha.index_copy(0, index, some.alpha)
         beta, weights = self.beta.index_copy(0, index, some.beta), self.weights
         if weights is not None and some.weights is not None:
@@ -59,8 +61,8 @@ class State(NamedTuple):
 
 
 class Layout:
-    """Where each layer lies among all of them: a step is then a few operations, however many
-    layers there are."""
+    """Positions of the layers in a concatenated `State`, so that a step takes a few operations
+    however many layers there are."""
 
     def __init__(self, like: Multipliers, target: int) -> None:
         self._alpha, self._beta = like.alpha[:target], like.beta[:target]
@@ -69,11 +71,11 @@ class Layout:
 
     @property
     def first(self) -> State:
-        """What the layout was made of, as one tensor each."""
+        """The multipliers that the layout was made of, concatenated."""
         return State(_cat(self._alpha), _cat(self._beta), self._weights)
 
     def apart(self, state: State) -> Multipliers:
-        """As one tensor per layer."""
+        """Split a state into one tensor per layer."""
         alpha, beta = (
             torch.split(part, widths, -1) if widths else ()
             for part, widths in zip((state.alpha, state.beta), self._widths, strict=True)
@@ -81,15 +83,15 @@ class Layout:
         return Multipliers((*alpha, *self._rest[0]), (*beta, *self._rest[1]), state.weights)
 
     def of_values(self, parts: Sequence[Tensor | None]) -> Tensor:
-        """What is known of each layer's values, 0 where it is None."""
+        """Concatenate parts of each layer's values, with 0 in place of None."""
         return _cat([_or_zero(*pair) for pair in zip(parts, self._alpha, strict=True)])
 
     def of_neurons(self, parts: Sequence[Tensor | None]) -> Tensor:
-        """The same of each layer's neurons."""
+        """Concatenate parts of each layer's neurons, with 0 in place of None."""
         return _cat([_or_zero(*pair) for pair in zip(parts, self._beta, strict=True)])
 
     def sizes(self, coefficients: dict[int, Tensor]) -> Tensor:
-        """The mean size of a layer's coefficients, for each of its neurons."""
+        """The mean absolute coefficient of each layer, repeated for each of its neurons."""
         found = {k: part.abs().mean(-1, keepdim=True) for k, part in coefficients.items()}
         return self.of_neurons(
             [

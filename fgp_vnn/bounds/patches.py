@@ -1,11 +1,12 @@
-"""Bounds of a convolution's neurons by backward rows that are patches.
+"""Bounds of a convolution's neurons by backward passes over small windows (patches).
 
-The formulas are those of `bounds.backward`, with a batch of places: the rows of the neurons at a
-place see the same window of every layer, and all that is known of its neurons is read from there.
-Where a window is nearly as large as its plane, rows over all neurons take over.
+The formulas are those of `bounds.backward`, with a batch of places (pixels): the rows of all
+neurons at a place depend on the same window of every layer, so only the bounds and lines inside
+that window are read. Once a window is nearly as large as its plane, rows over all neurons take
+over.
 
 Rounding: a row's coefficients are sums of the same terms as without windows, in another order, so
-the same bounds on their errors hold; what lies outside of a plane is 0 and counts as 0.
+the same error bounds hold; entries outside of a plane are 0 and count as 0.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ from fgp_vnn.strategy import COMMON
 _COPIES = 8  # of a window's rows that a pass holds at once
 
 
-# The least values [1, rows] of rows that have come down to a layer: rows [1, rows, n_k] over the
-# layers k that wait, constants and errors [1, rows].
+# Finishes a backward pass from a layer on without windows: takes the layer, the coefficients [1,
+# rows, n_k] of pending layers k, constants and errors [1, rows]; returns lower bounds [1, rows].
 Rest = Callable[[int, dict[int, Tensor], Tensor, Tensor], Tensor]
 
 
 class _Group(NamedTuple):
-    """Neurons that are bounded together: the same number of them at each place."""
+    """Neurons that are bounded together, the same number at each place."""
 
     places: Tensor  # [places, 2]
-    neurons: Tensor  # [places, rows] their numbers in the layer
+    neurons: Tensor  # [places, rows] their indices in the layer
 
 
 class PatchPass:
-    """Backward rows of the neurons of one map, in windows as long as these are small."""
+    """Backward pass for the neurons of one map, in windows as long as these are small."""
 
     def __init__(
         self,
@@ -67,19 +68,19 @@ class PatchPass:
 
     @property
     def pays(self) -> bool:
-        """Whether the rows of a neuron begin with windows that are small."""
+        """Whether a pass by windows applies and its first windows are small."""
         first = self._maps[self._target]
         if first is None or not isinstance(self._box, Box) or not self._network.piecewise_linear:
             return False
         return all(self._small(k, p) for k, p in self._begin(self._probe()).items())
 
     def by_place(self, neurons: Tensor) -> Tensor:
-        """Neurons [m] in the order of their places: those of a place see the same windows."""
+        """Neurons [m] sorted by place; those at one place have the same windows."""
         _, height, width = self._planes[self._target + 1]
         return neurons[(neurons % (height * width)).argsort(stable=True)]
 
     def bounds(self, neurons: Tensor, budget: Budget) -> tuple[Tensor, Tensor]:
-        """Proved lower and upper bounds [m] of neurons [m]; infinite where time was up."""
+        """Proved lower and upper bounds [m] of neurons [m]; infinite after the deadline."""
         lower = self._network.output.bias.new_full(
             (self._network.widths[self._target],), -torch.inf
         )
@@ -92,15 +93,15 @@ class PatchPass:
         return lower[neurons], upper[neurons]
 
     def _groups(self, neurons: Tensor, budget: Budget) -> list[_Group]:
-        """Places with about as many neurons each, as many of them as fit into the memory."""
+        """Group places with similar numbers of neurons; a group has as many as fit into memory."""
         _, height, width = self._planes[self._target + 1]
-        host = neurons.cpu().numpy()  # read at once: how many there are at each place is needed
+        host = neurons.cpu().numpy()  # one read: the number of neurons at each place is needed
         order = np.argsort(host % (height * width), kind="stable")
         places, count = np.unique(host % (height * width), return_counts=True)
         first = count.cumsum() - count
         row = 8 * _COPIES * self._entries()  # bytes
         fit = min(budget.at_once, COMMON.cached_windows) // row
-        # A place with more neurons than fit into the memory, or end in time, counts as several.
+        # A place with more neurons than fit into memory, or than end in time, counts as several.
         most = min(budget.at_once, COMMON.ascents) if neurons.is_cpu else budget.at_once
         cap = max(1, most // (2 * row))
         parts = -(-count // cap)
@@ -114,7 +115,7 @@ class PatchPass:
             rows = int(count[by_count[begin]])
             some = by_count[begin : begin + max(1, fit // (2 * rows))]
             begin += len(some)
-            # Where a place has fewer neurons than another, its last one is bounded again.
+            # A place with fewer neurons than another repeats its last one.
             at = np.minimum(np.arange(rows), count[some, None] - 1)
             chosen = host[order[first[some, None] + at]]
             where = np.stack([places[some] // width, places[some] % width], -1)
@@ -127,7 +128,7 @@ class PatchPass:
         return _Group(zero, zero[:, :1])
 
     def _entries(self) -> int:
-        """The largest window, or plane, that a row is carried in."""
+        """Number of entries of the largest window, or plane, that a row needs on its way."""
         waiting = self._begin(self._probe())
         largest = max(self._planes[self._target + 1][0], *(_size(p) for p in waiting.values()))
         for k in range(self._target, 0, -1):
@@ -139,7 +140,7 @@ class PatchPass:
         return largest
 
     def _begin(self, group: _Group) -> dict[int, Patches]:
-        """The rows of the neurons, over what their map reads."""
+        """The rows of the neurons, as windows over their map's sources."""
         channels, height, width = self._planes[self._target + 1]
         channel = (group.neurons // (height * width)).unsqueeze(-1)
         rows = self._network.output.bias.new_zeros(*group.neurons.shape, channels)
@@ -149,7 +150,7 @@ class PatchPass:
         return waiting
 
     def _pull(self, layer: int, patch: Patches, waiting: dict[int, Patches], group: _Group) -> None:
-        """Rows over the values of a layer, as rows over what its map reads."""
+        """Pull rows over the values of a layer back to its map's sources; adds to `waiting`."""
         found = self._maps[layer - 1]
         if found is None:
             raise AssertionError("windows go on only where a map takes them")
@@ -215,7 +216,7 @@ class PatchPass:
         error: Tensor,
         group: _Group,
     ) -> tuple[Tensor, Tensor]:
-        """The rest of the way by rows over all neurons."""
+        """Finish the pass with rows over all neurons."""
         whole: dict[int, Tensor] = {}
         for k, patch in waiting.items():
             rows = self._windows(k, patch, group).write(patch.rows.flatten(2))
@@ -235,5 +236,5 @@ def _patch_map(affine: object) -> PatchMap | None:
 
 
 def _size(patch: Patches) -> int:
-    """The entries of a row."""
+    """Number of entries of a row."""
     return patch.rows[0, 0].numel()

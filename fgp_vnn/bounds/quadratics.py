@@ -1,17 +1,17 @@
-"""Lower bounds of quadratic forms v + g . s + sum b_ij y_i y_j + sum m_ki h_k y_i over boxes, for y
-and symbols h in [-1, 1].
+"""Lower bounds of quadratic forms v + g . s + sum b_ij y_i y_j + sum m_ki h_k y_i with s = (y, h),
+for y and symbols h in [-1, 1].
 
 A symbol's factor t = g_k + m_k . y lies between l = g_k - |m_k|_1 and u = g_k + |m_k|_1, and
 
     h t >= -|t| >= -alpha t - max((1 - alpha) u, -(1 + alpha) l, 0)
 
-for any alpha in [-1, 1]: so symbols go, and where t keeps its sign nothing is lost. With B = P + N
-+ E, of which P is a sum of squares and N minus one, and with d_i = sum_j |N_ij|, the matrix P + N +
-diag(d) is a sum of squares too, and above its tangent at any point q:
+for any alpha in [-1, 1]. This eliminates the symbols, and without loss if t keeps its sign. With
+B = P + N + E, P positive semidefinite, N negative semidefinite, and with d_i = sum_j |N_ij|, the
+matrix P + N + diag(d) is positive semidefinite too, so its form is above its tangent at any q:
 
     y' B y >= 2 q' (B + diag(d)) y - q' (B + diag(d)) q - sum_i d_i - 4 sum |E_ij|.
 
-So that whatever an eigenvalue routine and a descent give for P, N and q needs no proof.
+So P, N and q, from an eigenvalue routine and a gradient descent, need no proof.
 
 *Rounding*, by the theorem in `base.rounding`: each bound is a sum of terms whose sizes are added up
 beside it.
@@ -41,13 +41,14 @@ class Shape:
 
     @cached_property
     def halves(self) -> Tensor:
-        """1/2 for y_i^2 [pairs, 1], 1 for y_i y_j."""
+        """Factors [pairs, 1]: 1/2 for y_i^2, 1 for y_i y_j."""
         first, second = self.pairs
         return torch.where(first == second, 0.5, 1.0).double().unsqueeze(-1)
 
     @cached_property
     def _places(self) -> tuple[Tensor, Tensor]:
-        """Where each entry of the matrix is [n, n], and what part of it."""
+        """For each entry of the matrix [n, n], its column among the pairs and the factor 1 or
+        1/2."""
         first, second = self.pairs
         count = self.inputs
         places = torch.zeros(count, count, dtype=torch.long, device=self._device)
@@ -57,12 +58,12 @@ class Shape:
         return places, parts.fill_diagonal_(1.0)
 
     def matrix(self, bend: Tensor) -> Tensor:
-        """B [..., n, n] of the columns [..., pairs + products]."""
+        """The matrix B [..., n, n] of the columns [..., pairs + products]."""
         places, parts = self._places
         return bend[..., places] * parts
 
     def mixed(self, bend: Tensor) -> Tensor:
-        """m [..., symbols, n] of the same."""
+        """The coefficients m [..., symbols, n] of the columns [..., pairs + products]."""
         rest = bend[..., len(self.pairs[0]) :]
         return rest.reshape(*rest.shape[:-1], self.symbols, self.inputs)
 
@@ -74,20 +75,20 @@ class Curved(NamedTuple):
     slope: Tensor  # [..., n]
     matrix: Tensor  # [..., n, n]
     error: Tensor  # [...]
-    lost: Tensor  # [..., symbols] what the symbols lose, at most
+    lost: Tensor  # [..., symbols] upper bound on the loss by eliminating each symbol
 
 
 class Least(NamedTuple):
-    """A lower bound of forms."""
+    """Lower bounds of forms."""
 
     bound: Tensor  # [...] proved, for y in [-1, 1]^n
-    level: Tensor  # [...] w . y + level is a lower bound as well: the tangent at 0
-    point: Tensor  # [..., n] y near where it is least
-    sag: Tensor  # [..., n] d, what is lost by each input
+    level: Tensor  # [...] w . y + level, the tangent at 0, is a lower bound as well
+    point: Tensor  # [..., n] an approximate minimiser y
+    sag: Tensor  # [..., n] d, the loss by each input
 
 
 def without_symbols(flat: Tensor, bend: Tensor, error: Tensor, shape: Shape) -> Curved:
-    """Forms below the given ones that have no symbols."""
+    """Lower bounds of the forms, with the symbols eliminated."""
     value, slope, symbols = torch.split(flat, [1, shape.inputs, shape.symbols], -1)
     size_of, mixed = unit(flat.dtype), shape.mixed(bend)
     reach = mixed.abs().sum(-1)
@@ -102,7 +103,8 @@ def without_symbols(flat: Tensor, bend: Tensor, error: Tensor, shape: Shape) -> 
 
 
 def straight(flat: Tensor, error: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
-    """Slopes w and proved levels v with forms without a bend above w . y + v."""
+    """Slopes w and proved levels v such that w . y + v is a lower bound of forms without quadratic
+    terms."""
     value, slope, symbols = torch.split(flat, [1, shape.inputs, shape.symbols], -1)
     size_of, size = unit(flat.dtype), flat.abs().sum(-1)
     level = value.squeeze(-1) - symbols.abs().sum(-1) - error
@@ -111,14 +113,14 @@ def straight(flat: Tensor, error: Tensor, shape: Shape) -> tuple[Tensor, Tensor]
 
 
 def bottom(slope: Tensor, level: Tensor) -> Tensor:
-    """A lower bound of w . y + v, for y in [-1, 1]^n."""
+    """Proved lower bound of w . y + v, for y in [-1, 1]^n."""
     size_of, reach = unit(slope.dtype), slope.abs().sum(-1)
     spare = size_of.share(slope.shape[-1] + 8) * (reach + level.abs()) + 8 * size_of.lost
     return below(level - reach - spare)
 
 
 def least(form: Curved, rounds: int, start: Tensor | None = None) -> Least:
-    """The bound of forms, by the tangent at the best point of so many rounds of a descent."""
+    """Lower bounds of forms, by the tangent at the best point of `rounds` gradient steps."""
     size_of, count = unit(form.value.dtype), form.slope.shape[-1]
     sag, gap = _split(form.matrix)
     convex = form.matrix + torch.diag_embed(sag)
@@ -134,7 +136,7 @@ def least(form: Curved, rounds: int, start: Tensor | None = None) -> Least:
 
 
 def _split(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """d [..., n] and at least 4 sum |E_ij| [...]; NaN for what is not finite."""
+    """d [..., n] and an upper bound [...] on 4 sum |E_ij|, NaN if the matrix is not finite."""
     size_of, count = unit(matrix.dtype), matrix.shape[-1]
     fine = matrix.isfinite().all(-1).all(-1)
     values, vectors = torch.linalg.eigh(torch.where(fine[..., None, None], matrix, 0.0))
@@ -153,7 +155,8 @@ def _apply(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def _descend(matrix: Tensor, slope: Tensor, rounds: int, start: Tensor | None) -> Tensor:
-    """The best of the points [..., n] that Nesterov's method passes, for a convex form."""
+    """The point [..., n] with the best bound among the iterates of Nesterov's accelerated gradient
+    method, for a convex form."""
     steep = 2 * matrix.abs().sum(-1).amax(-1, keepdim=True) + 1e-300
     before = torch.zeros_like(slope) if start is None else start
     here, best, chosen, pace = before, torch.full_like(slope[..., :1], -torch.inf), before, 1.0

@@ -1,4 +1,4 @@
-"""Bounds of all layers, by linear bounds of the neurons that intervals leave unstable."""
+"""Bounds of all layers: intervals, then linear bounds of the neurons that are still unstable."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def root_bounds(
     """Bounds of every layer over the domain: intervals first, then one backward pass for the
     neurons that the intervals leave unstable, as many at a time as fit into the memory.
 
-    `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
-    that hold anyway. Of the layers' neurons only those of `worth` [n_k] get a backward pass, if it
-    is given. When time is up, the neurons that are left keep their intervals, and the layers that
-    are left their prior bounds or none.
+    `known` are already computed bounds of the first layers, and `prior` are valid bounds of all
+    layers to intersect with. If the masks `worth` [n_k] are given, only their neurons get a
+    backward pass. After the deadline, the remaining neurons keep their intervals, and the remaining
+    layers get their prior bounds or infinite ones.
     """
     how = _Passes(prior, worth, backward_pass, budget)
     return _bound_layers(network, domain, known or LayerBounds((), ()), how)
@@ -52,13 +52,13 @@ def shared_root_bounds(
     budget: Budget,
     spread: Spread,
 ) -> LayerBounds:
-    """The same over one domain, by processes that take some of a layer's neurons each."""
+    """`root_bounds` over one domain, with the neurons of a layer distributed over processes."""
     how = _Passes(None, worth, True, budget, spread)
     return _bound_layers(network, domain, known or LayerBounds((), ()), how)
 
 
 class _Passes(NamedTuple):
-    """Which neurons get a backward pass, and what that may take."""
+    """Which neurons get a backward pass, and its budget and processes."""
 
     prior: LayerBounds | None
     worth: Sequence[Tensor] | None
@@ -70,7 +70,7 @@ class _Passes(NamedTuple):
 def _bound_layers(
     network: Network, domain: Domain, bounds: LayerBounds, how: _Passes
 ) -> LayerBounds:
-    """Bounds of every layer, given those of the first ones."""
+    """Bounds of every layer, given the bounds of the first ones."""
     rounding, most, prior = None, None, how.prior
     if prior is not None and how.backward_pass and prior.lower:
         most = prior.most_unstable()
@@ -82,7 +82,7 @@ def _bound_layers(
         if prior is not None:
             lower = torch.maximum(lower, prior.lower[k])
             upper = torch.minimum(upper, prior.upper[k])
-        # Of an operator, intervals know the box around a ball only.
+        # Intervals of an operator only use the box around a ball, so they are not exact.
         exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
         if how.backward_pass and not exact:
             rounding = Rounding(network, domain, bounds, rounding)
@@ -94,7 +94,7 @@ def _bound_layers(
 
 
 def _with_prior(network: Network, bounds: LayerBounds, prior: LayerBounds | None) -> LayerBounds:
-    """The bounds of the first layers, with prior bounds of the others, or infinite ones."""
+    """The bounds of the first layers, followed by prior or infinite bounds of the others."""
     for k in range(len(bounds.lower), len(network.layers)):
         endless = network.output.bias.new_full((1, network.widths[k]), torch.inf)
         sides = (-endless, endless) if prior is None else (prior.lower[k], prior.upper[k])
@@ -103,18 +103,18 @@ def _with_prior(network: Network, bounds: LayerBounds, prior: LayerBounds | None
 
 
 class _Sides(NamedTuple):
-    """What is known of a layer before its backward pass."""
+    """A layer's bounds before its backward pass."""
 
     lower: Tensor  # [batch, n_k]
     upper: Tensor  # [batch, n_k]
-    wanted: Tensor | None  # [n_k] the neurons that are worth a pass
-    most: int | None  # of them are unstable in a bundle, at most
+    wanted: Tensor | None  # [n_k] the neurons that are worth a pass; None: all
+    most: int | None  # upper bound on the number of unstable neurons in a bundle
 
 
 def _tighten(
     network: Network, rounding: Rounding, bounds: LayerBounds, k: int, sides: _Sides, how: _Passes
 ) -> tuple[Tensor, Tensor]:
-    """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
+    """Tighten the bounds of the unstable neurons of each bundle by a backward pass of each."""
     lower, upper, wanted, most = sides
     crossing = unsteady(network.activations[k], lower, upper)  # [batch, n_k]
     if wanted is not None:
@@ -124,7 +124,7 @@ def _tighten(
     else:
         if most is None:
             most = int(crossing.sum(-1).max()) if len(crossing) else 0
-        # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
+        # A bundle with fewer unstable neurons than another also gets some stable ones bounded.
         chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
     if not chosen.shape[-1] or how.budget.expired():
         return lower, upper
@@ -144,8 +144,8 @@ def _tighten(
 def _by_pieces(
     network: Network, rounding: Rounding, bounds: LayerBounds, k: int, neurons: Tensor, how: _Passes
 ) -> tuple[Sequence[Tensor], Iterable[tuple[Tensor, Tensor]]]:
-    """Neurons [m] of one bundle in pieces, and bounds of each piece: by rows that are patches,
-    where that pays."""
+    """Split neurons [m] of one bundle into pieces and bound each piece, by windows of a convolution
+    (patches) where that is faster."""
     spread, patches = how.spread, _patch_pass(network, rounding, bounds, k)
     budget = replace(how.budget, memory=how.budget.memory // spread.ways)
     if patches.pays:
@@ -164,7 +164,7 @@ def _pass_back(
     budget: Budget,
     chosen: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Proved bounds of neurons [batch, m], or [m] of one bundle; infinite where time was up."""
+    """Proved bounds of neurons [batch, m], or [m] of one bundle; infinite after the deadline."""
     chosen = chosen.reshape(-1, chosen.shape[-1])
     some = rows_at_once(network, k, 2 * len(chosen), budget.at_once)  # two rows for a neuron
     lines, domain = bounds.lines(), rounding.domain

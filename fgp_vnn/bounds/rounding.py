@@ -1,4 +1,4 @@
-"""What rounding does to a backward pass, by the theorem in `base.rounding`."""
+"""Rounding errors of a backward pass, by the theorem in `base.rounding`."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from fgp_vnn.bounds.layers import LayerBounds
 
 
-# Takes a vector [batch or 1, n] for the neurons of a layer, and gives what rows are weighed by: one
-# [batch or 1, 1, n] for rows over all of them, or the entries in a window for rows over windows.
+# Takes a vector [batch or 1, n] over the neurons of a layer and returns the weights of the rows'
+# entries: [batch or 1, 1, n] for rows over all neurons, or the part in each window for patches.
 Window = Callable[[Tensor], Tensor]
 
 
 def _wide(vectors: Tensor) -> Tensor:
-    """[n] or [batch, n] as [batch or 1, 1, n]."""
+    """Reshape [n] or [batch, n] to [batch or 1, 1, n]."""
     return vectors.reshape(-1, 1, vectors.shape[-1])
 
 
 class Rounding:
-    """Bounds on the rounding error of a backward pass.
+    """Upper bounds on the rounding error of a backward pass.
 
-    After each step the computed coefficients count as exact, and what their errors do to the bound
-    is charged at once: a coefficient of a_k or z_k that is off by e moves the bound by at most e
-    |a_k| or e |z_k|, and these are bounded by the layer bounds. So an error made at one layer never
+    After each step the computed coefficients count as exact, and the effect of their errors on the
+    bound is charged at once: a coefficient of a_k or z_k that is off by e moves the bound by at
+    most e |a_k| or e |z_k|, and the layer bounds limit these. So an error made at one layer never
     grows with depth.
     """
 
@@ -46,7 +46,7 @@ class Rounding:
         bounds: LayerBounds,
         before: Rounding | None = None,
     ) -> None:
-        """`before` is the same for the bounds of fewer layers."""
+        """`before` is a `Rounding` for the bounds of fewer layers, whose results are reused."""
         self._unit = unit(network.dtype)
         self.domain = domain
         if bounds.activations != network.activations[: len(bounds.activations)]:
@@ -57,7 +57,7 @@ class Rounding:
             box = domain.box()
             size = torch.maximum(box.lower.abs(), box.upper.abs())
             self._arrive = [size.reshape(-1, size.shape[-1]) + lost]
-            self._sizes = [self._arrive[0]]  # of what maps read
+            self._sizes = [self._arrive[0]]  # upper bounds on |source| for the maps' sources
         else:
             self._arrive, self._sizes = [*before._arrive], [*before._sizes]
         for size in bounds.sizes(len(self._arrive) - 1):
@@ -66,17 +66,17 @@ class Rounding:
             if fan is not None:
                 size = torch.maximum(fan.least.abs(), fan.greatest.abs()) + lost
             self._sizes.append(self._arrive[-1] if fan is None else size)
-        self._through: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of fans, when asked for
+        self._through: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of fans, made on demand
         self._input: tuple[Tensor, Tensor] | None = None if before is None else before._input
         self._charges: list[Charge] = [] if before is None else [*before._charges]
-        # Of ReLU layers by their numbers: made when they are first needed.
+        # Of ReLU layers by their numbers, made on demand.
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
         if before is not None:
             self._layers |= before._layers
         self._charge(network)
 
     def _charge(self, network: Network) -> None:
-        """Charge the maps whose sources are bounded."""
+        """Compute the charges of the maps whose sources are bounded."""
         read_by = [0] * len(network.maps)  # how many maps read each source
         for source in (s for affine in network.maps for s in affine.sources):
             read_by[source] += 1
@@ -85,7 +85,7 @@ class Rounding:
                 continue
             if any(source >= len(self._sizes) for source in affine.sources):
                 break
-            # A coefficient is then added to those of other maps, and what a map adds to the
+            # A coefficient is later added to those of other maps, and a map's contribution to the
             # constant passes through two sums for each layer below it and four at the input.
             merged = max(read_by[s] for s in affine.sources)
             steps = affine.operations + affine.outputs + max(merged, 2 * index + 4)
@@ -93,19 +93,19 @@ class Rounding:
             self._charges.append(affine.charge(read, self._unit.share(steps)))
 
     def over(self, domain: Domain) -> Rounding:
-        """The same for a domain in the same box, and for bounds that are no wider than these: what
-        is weighed by sizes of the whole is weighed by no less than it has to be."""
+        """Copy for a domain inside the same box with bounds no wider than these. The sizes of the
+        whole domain stay valid upper bounds there."""
         result = copy(self)
         result.domain = domain
         return result
 
     def of_map(self, index: int, rows: Tensor) -> Tensor:
-        """Of applying map number `index` to rows [batch, rows, outputs]."""
+        """Error of pulling rows [batch, rows, outputs] back through map number `index`."""
         terms, floor = self._charges[index]
         return dot(rows.abs(), _wide(terms)) + floor
 
     def of_neurons(self, index: int, neurons: Tensor) -> Tensor:
-        """Of the rows [batch, m] of single neurons."""
+        """Error of the rows of single neurons [batch, m] of map number `index`."""
         terms, floor = self._charges[index]
         return terms.expand(len(neurons), -1).gather(-1, neurons) + floor
 
@@ -116,13 +116,13 @@ class Rounding:
         multiplier: Tensor | None = None,
         window: Window = _wide,
     ) -> Tensor:
-        """Of the activations of a layer and of the map below it, for coefficients of its values and
-        multipliers of its neurons.
+        """Error of passing through the activations of a layer and the map below it, for given
+        coefficients of its values and multipliers of its neurons.
 
-        Slopes of ReLUs are at most 1, so what goes through one is no larger than what came to it:
-        three roundings of each coefficient, weighed by |z|. Intercepts are at most |z| as well;
-        each takes three operations, and their product with the coefficients has 2 n of them. For
-        what all of these lose, and for terms that are weighed again, a charge has room.
+        The slopes of ReLUs are at most 1, so a coefficient does not grow: it has three roundings,
+        weighted by |z|. Intercepts are at most |z| as well; each takes three operations, and their
+        product with the coefficients has 2 n operations. The charge has room for what all of these
+        lose to underflow and for terms that are weighted again.
         """
         none = coefficient.new_zeros(coefficient.shape[:-1])
         return self.after_layer(none, layer, coefficient, multiplier, window)
@@ -135,7 +135,7 @@ class Rounding:
         multiplier: Tensor | None = None,
         window: Window = _wide,
     ) -> Tensor:
-        """The same added to an error [batch or 1, rows]."""
+        """`error` [batch or 1, rows] plus the error `of_layer`."""
         size, fan = coefficient.abs(), self._fans[layer - 1]
         if fan is not None:
             return error + self._of_fan(layer, size, multiplier, fan)
@@ -144,10 +144,11 @@ class Rounding:
         return dot(size, window(terms), error) + floor
 
     def _of_relus(self, layer: int) -> tuple[Tensor, Tensor]:
-        """What a layer of ReLUs and its map add: terms [batch or 1, n] and a floor."""
+        """Error of a ReLU layer and its map: terms [batch or 1, n], to be weighted by the
+        coefficients, and a floor to be added."""
         if layer not in self._layers:
             lost, sizes = self._unit.lost, self._arrive[layer]
-            width = sizes.shape[-1]  # at least that of a window
+            width = sizes.shape[-1]  # at least a window's
             share = self._unit.share(width + 2 * layer + 8)
             terms, floor = self._charges[layer - 1]
             terms = torch.add(terms, sizes, alpha=share + lost)
@@ -155,7 +156,7 @@ class Rounding:
         return self._layers[layer]
 
     def _of_fan(self, layer: int, size: Tensor, multiplier: Tensor | None, fan: Fan) -> Tensor:
-        """The same where lines have any slopes and offsets."""
+        """Error of a layer whose lines have arbitrary slopes and offsets, and of its map."""
         if layer not in self._through:
             self._through[layer] = self._terms_of_fan(layer, fan)
         terms, each_z, floor = self._through[layer]
@@ -163,11 +164,12 @@ class Rounding:
         return error if multiplier is None else error + dot(multiplier.abs(), _wide(each_z))
 
     def _terms_of_fan(self, layer: int, fan: Fan) -> tuple[Tensor, Tensor, Tensor]:
-        """What coefficients of values and of neurons are weighed by, and what is added to that.
+        """Error weights for the coefficients of values and for those of neurons, and a floor to be
+        added.
 
-        A slope that alpha has mixed has eight roundings, of the steepest one's size at most, and so
-        has an offset. Products add up as many coefficients for a neuron as there are values; what
-        these cost is charged to the coefficients that they come from.
+        A slope interpolated by alpha has eight roundings, of at most the steepest slope's size, and
+        so has an offset. With products, a neuron's coefficient may be the sum of as many as there
+        are values; its error is charged to the coefficients that it comes from.
         """
         lost, arrive, width = self._unit.lost, self._arrive[layer], fan.least.shape[-1]
         activation, steep = self._activations[layer - 1], steepest(fan)
@@ -184,9 +186,9 @@ class Rounding:
         return own + self._unit.grow(width + 8) * through, each_z, floor
 
     def of_input(self, weight: Tensor, reach: Tensor, window: Window = _wide) -> Tensor:
-        """Of the value at the domain's centre and of the support `reach` [batch, rows]."""
+        """Error of the value at the domain's centre and of the support `reach` [batch, rows]."""
         if self._input is None:
-            inputs, lost = self._sizes[0].shape[-1], self._unit.lost  # at least that of a window
+            inputs, lost = self._sizes[0].shape[-1], self._unit.lost  # inputs: at least a window's
             terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
             self._input = terms, lost * (4 * inputs + 4 + _sum(terms))
         terms, floor = self._input

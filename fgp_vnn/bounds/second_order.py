@@ -1,4 +1,4 @@
-"""Forms of second order (see `curved_forms`) carried forward through a network."""
+"""Second-order forms (see `curved_forms`) propagated forward through a network."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 
 
 class Carried(NamedTuple):
-    """What is known of a batch of boxes."""
+    """The forms of the outputs in a batch of boxes, and statistics for choosing a split."""
 
-    flat: Tensor  # [boxes, rows, 1 + s] of the forms of the outputs
-    bend: Tensor  # [boxes, bent rows + 1, pairs + products] and 0 for all others
+    flat: Tensor  # [boxes, rows, 1 + s] constant and linear coefficients
+    bend: Tensor  # [boxes, bent rows + 1, pairs + products]; the last is 0, for all other rows
     error: Tensor  # [boxes, rows]
-    signs: Tensor  # [boxes, neurons] int8: of ReLUs that are stable
-    moved: Tensor  # [boxes, inputs, symbols] how far each input moves the ReLU of a symbol
-    blame: Tensor  # [boxes, inputs] what each input has in the errors, about
+    signs: Tensor  # [boxes, neurons] int8: of stable ReLUs, else 0
+    moved: Tensor  # [boxes, inputs, symbols] how far each input moves the ReLU of each symbol
+    blame: Tensor  # [boxes, inputs] approximate share of each input in the errors
 
 
 def applies(network: Network, inputs: int, relus: int) -> bool:
-    """Whether forms of second order can be carried: for few inputs and few ReLUs before something
-    bends, through matrices."""
+    """Whether second-order forms can be used: a network of dense matrices with at most `inputs`
+    inputs, some layer with quadratic terms, and at most `relus` ReLUs before the first layer of
+    other activations."""
     curved = any(quadratic(f) or bend_of(f) for f in network.activations)
     few = network.inputs <= inputs and sum(network.widths[: _first_bend(network)]) <= relus
     return curved and few and all(map(_dense, network.maps))
 
 
 def _first_bend(network: Network) -> int:
-    """The number of the first layer that is not one of ReLUs."""
+    """Index of the first layer that is not a ReLU layer."""
     relus = [activation is RELU for activation in network.activations]
     return relus.index(False) if False in relus else len(relus)
 
@@ -54,10 +55,11 @@ def _dense(affine: AffineMap) -> bool:
 
 
 class SecondOrder:
-    """A network of which forms are carried forward.
+    """Propagates second-order forms forward through a network.
 
-    Of the symbols that the first ReLU layers bring, so many are kept for the layers from the first
-    on that bends: those that move most of what these read. Later ReLUs bring none.
+    Each ReLU before the first other layer gets a symbol. From that layer on only `symbols` of them
+    are kept: those with the largest coefficients in the values that later layers read. Later ReLUs
+    get none.
     """
 
     def __init__(self, network: Network, symbols: int) -> None:
@@ -70,18 +72,18 @@ class SecondOrder:
         self.shape = Shape(network.inputs, min(symbols, before), network.device)
         self.bent = torch.nonzero(_bent(network)).flatten()
         self._bent_output = network.output.select(self.bent)
-        # Forms of other functions may be far from the ranges of these.
+        # The forms of other functions may be much wider than the ranges of these functions.
         self._spans = not all(f is RELU or quadratic(f) for f in network.activations)
         self._later = {s for affine in network.maps[self._first :] for s in affine.sources}
 
     @property
     def columns(self) -> int:
-        """The coefficients of a form, at most."""
+        """Largest number of coefficients of a form."""
         return max(self._wide.flat, self.shape.columns)
 
     def rows(self, box: Box, signs: Tensor) -> Carried:
-        """The forms of the outputs in boxes [boxes, inputs], given signs [boxes, neurons] of ReLUs
-        that are known to be stable."""
+        """The forms of the outputs in boxes [boxes, inputs], given the signs [boxes, neurons] of
+        ReLUs that are known to be stable."""
         network, shape = self._network, self._wide
         known = torch.split(signs, list(network.widths), -1)
         forms, found, moved = (
@@ -118,7 +120,8 @@ class SecondOrder:
         return Carried(flat, bend, error, *at)
 
     def _reduced(self, forms: Sequence[Forms]) -> tuple[list[Forms], Tensor]:
-        """The forms with fewer symbols, and the numbers [boxes, symbols] of these."""
+        """The forms with fewer symbols, and the indices [boxes, symbols] of those kept; dropped
+        symbols go into the error."""
         begin, size_of = 1 + self.shape.inputs, unit(self._network.dtype)
         wanted = [forms[s].flat[:, begin:].abs() for s in self._later if s < len(forms)]
         effect = torch.stack([part.sum(-1) for part in wanted]).sum(0)
@@ -145,8 +148,8 @@ class SecondOrder:
 
 
 def _blame(activation: Activation, along: Tensor, error: Tensor) -> Tensor:
-    """The errors [boxes, n] of a layer's values shared out over the inputs, given how far each of
-    these moves each neuron [boxes, inputs, width]."""
+    """Attribute the errors [boxes, n] of a layer's values to the inputs [boxes, inputs], in
+    proportion to how far each input moves each neuron, `along` [boxes, inputs, width]."""
     operands = activation.expand(along)
     parts = operands.reshape(*along.shape[:2], -1, error.shape[-1]).sum(2)
     shares = parts / parts.sum(1, keepdim=True).clamp(min=1e-300)
@@ -154,7 +157,7 @@ def _blame(activation: Activation, along: Tensor, error: Tensor) -> Tensor:
 
 
 def _bent(network: Network) -> Tensor:
-    """Which outputs read a value that may have a bend."""
+    """Which outputs read a value that may have quadratic terms."""
     bent = [False]
     for layer, activation in zip(network.layers, network.activations, strict=True):
         bent.append(activation is not RELU or any(bent[s] for s in layer.sources))
@@ -166,7 +169,7 @@ def _bent(network: Network) -> Tensor:
 
 
 def _reads(affine: AffineMap) -> tuple[Tensor, ...]:
-    """Which values [outputs, n_s] of each source a result depends on."""
+    """Which values of each source each output depends on, [outputs, n_s]."""
     if isinstance(affine, Combination):
         rows = (affine.rows != 0).double()
         return tuple(rows @ part.double() > 0 for part in _reads(affine.inner))

@@ -1,10 +1,10 @@
 """Slopes and multipliers of linear bounds, chosen by gradient ascent.
 
-A bound is the least value of a linear function over the domain. By the envelope theorem its
-derivatives need only the minimiser x*, carried forward through the lines that the backward pass
-chose: with z the value that arrives at a neuron and A the coefficient of its output,
-d bound / d alpha = max(A, 0) * z and d bound / d beta = -s * (z - p) for a constraint s * (z - p)
->= 0. No graph is recorded.
+A bound is the minimum of a linear function over the domain. By the envelope theorem its derivatives
+need only the minimiser x*, carried forward through the lines that the backward pass chose. With z
+the value that arrives at a neuron and A the coefficient of its output, d bound / d alpha =
+max(A, 0) * z, and d bound / d beta = -s * (z - p) for a constraint s * (z - p) >= 0. No autograd
+graph is recorded.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from fgp_vnn.strategy import Ascent
 
 
 class Ascended(NamedTuple):
-    """The best bounds found, proved, and what gives them."""
+    """The best bounds found, proved, and the multipliers that give them."""
 
     least: Tensor  # [batch, rows]
     multipliers: Multipliers
-    points: Tensor  # [batch, rows, inputs]
+    points: Tensor  # [batch, rows, inputs] the minimisers of the linear functions
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
     linear: Backward | None = None  # the linear function below the rows, proved
 
 
 def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
-    """The slopes of a plain backward pass, and no multipliers."""
+    """The slopes of a plain backward pass, and multipliers of 0."""
     batch, count = rows.shape[:2]
     alpha, beta = [], []
     parts = zip(first_slopes(bounds), bounds.activations, bounds.lower, strict=True)
@@ -51,7 +51,8 @@ def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
 
 
 def first_slopes(bounds: LayerBounds) -> list[Tensor]:
-    """The alpha [batch, n_k] of plain lines: those of `LayerBounds.lines` without any."""
+    """The alpha [batch, n_k] of each layer for which `LayerBounds.lines` gives the same lines as
+    without alpha."""
     return [
         (up > -lo).to(lo.dtype) if fan is None else torch.full_like(fan.least, 0.5)
         for lo, up, fan in zip(bounds.lower, bounds.upper, bounds.fans, strict=True)
@@ -63,20 +64,20 @@ class Rows(NamedTuple):
 
     network: Network
     domain: Domain
-    target: int  # the number of the map
+    target: int  # number of the map
     rows: Tensor  # [batch, m, outputs of the map]
     bounds: LayerBounds
     signs: Sequence[Tensor] | None = None  # [batch, n_k] per layer, of closed neurons
-    rounding: Rounding | None = None  # of wider bounds, if it is there already
+    rounding: Rounding | None = None  # computed for these or wider bounds; None: not computed yet
     ends: Sequence[Tensor] | None = None  # [batch, 2, n_k] per layer, of smooth neurons, with signs
 
     def on(self, network: Network, domain: Domain) -> Rows:
-        """The same of a network and a domain in another precision."""
+        """The same rows for the network and domain in another precision."""
         rows, bounds = self.rows.to(network.dtype), self.bounds.to(network.dtype)
         return Rows(network, domain, self.target, rows, bounds, self.signs, ends=self.ends)
 
     def at(self, index: Tensor) -> Rows:
-        """The same of some of the batch."""
+        """The batch entries `index`."""
         domain = self.domain
         if isinstance(domain, Caps):
             domain = domain.at(index)
@@ -88,7 +89,7 @@ class Rows(NamedTuple):
         return self._replace(domain=domain, rows=rows, bounds=bounds, signs=signs, ends=ends)
 
     def closed(self) -> Constraints | None:
-        """What holds of the layers below besides their bounds, in the precision of the rows."""
+        """The constraints of the layers below, in the precision of the rows; None without signs."""
         if self.signs is None:
             return None
         functions = self.network.activations[: self.target]
@@ -120,12 +121,12 @@ def ascend(
 ) -> Ascended:
     """Raise the lower bounds of rows by gradient steps on their slopes and multipliers.
 
-    If `begin` has weights, what is bounded is the weighed sum of the rows, and the weights are
-    chosen as well: where it is positive, not all of the rows can be at most 0.
+    If `begin` has weights, the weighted sum of the rows is bounded, and the weights are optimised
+    as well: if the sum is positive, the rows cannot all be at most 0.
 
-    Stops early when `done(least)` says so. The steps are taken on `coarse`, the same network and
-    domain in a lower precision, if it is given; the result is evaluated in full precision, with
-    its rounding error.
+    Stops early when `done(least)` is true. The steps run on `coarse`, the same network and domain
+    in a lower precision, if it is given; the result is evaluated in full precision, with its
+    rounding error subtracted.
     """
     best = _best_of_steps(rows if coarse is None else rows.on(*coarse), begin, ascent, done)
     best = best.to(rows.network.dtype)
@@ -135,7 +136,7 @@ def ascend(
 def _best_of_steps(
     asked: Rows, begin: Multipliers | None, ascent: Ascent, done: Callable[[Tensor], bool]
 ) -> Multipliers:
-    """The slopes and multipliers of the best bounds of all steps."""
+    """The slopes and multipliers that gave the best bounds over all steps."""
     now = start(asked.network, asked.rows, asked.bounds) if begin is None else begin
     whole = layout = Layout(now.to(asked.network.dtype), asked.target)
     state = layout.first
@@ -168,7 +169,7 @@ def _best_of_steps(
 def _passed(
     asked: Rows, layout: Layout, state: State, closed: Constraints | None
 ) -> tuple[Backward, list[Lines]]:
-    """A backward pass, with rounding errors not taken off, and the lines that it went through."""
+    """A backward pass, without rounding errors subtracted, and the lines that it used."""
     now, pressed = layout.apart(state), None
     lines = asked.bounds.lines(now.alpha)
     if closed is not None:
@@ -181,7 +182,7 @@ def _passed(
 
 
 def _some(passed: Backward, index: Tensor) -> Backward:
-    """Some of a batch."""
+    """The batch entries `index` of a backward pass."""
     coefficients = {k: part[index] for k, part in passed.coefficients.items()}
     weight, constant, least, nominal = (part[index] for part in passed[:4])
     return Backward(weight, constant, least, nominal, coefficients)
@@ -195,7 +196,7 @@ def _rise(
     found: dict[int, Tensor],
     coefficients: dict[int, Tensor],
 ) -> Rise:
-    """How fast the bounds rise, where `found` arrives at the layers."""
+    """Gradients of the bounds, where the values `found` arrive at the layers."""
     masks = [mask.unsqueeze(-2) for mask in asked.bounds.unstable()[: asked.target]]
     alpha = layout.of_values(_rises(asked, layout.apart(state), found, coefficients, masks))
     if closed is None:
@@ -212,7 +213,8 @@ def _rises(
     coefficients: dict[int, Tensor],
     masks: Sequence[Tensor],
 ) -> list[Tensor | None]:
-    """How fast the bounds rise with alpha; None for a layer that they do not read."""
+    """Gradients of the bounds with respect to alpha; None for a layer that the rows do not
+    read."""
     rises: list[Tensor | None] = []
     for k, mask in enumerate(masks):
         if k + 1 not in found:
@@ -234,8 +236,8 @@ def carry(
     lines: Sequence[Lines],
     coefficients: dict[int, Tensor],
 ) -> tuple[dict[int, Tensor], dict[int, Tensor], Tensor]:
-    """z_k and a_k [batch, rows, n_k] and the target's outputs at points [batch, rows, inputs],
-    under the lines that the backward pass chose."""
+    """z_k and a_k [batch, rows, n_k] and the target's outputs at points [batch, rows, inputs], with
+    each activation replaced by the line that the backward pass chose."""
     values = {0: points}
     result = {}
     for k in range(1, target + 1):
@@ -250,7 +252,7 @@ def carry(
 
 
 def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float) -> Tensor | None:
-    """More weight for the rows that are greatest where the sum is least (Hedge)."""
+    """Raise the weights of rows that are large at the minimiser of their weighted sum (Hedge)."""
     if weights is None:
         return None
     value = (rows * arrived).sum(-1)  # [batch, m]
@@ -260,7 +262,7 @@ def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float)
 
 
 def _proved(asked: Rows, best: Multipliers) -> Ascended:
-    """Bounds that hold whatever was rounded, and what gives them."""
+    """The bounds given by `best`, with the rounding error subtracted."""
     rounding = asked.rounding or Rounding(asked.network, asked.domain, asked.bounds)
     passed = asked.backward(best, rounding)
     points = asked.domain.maximiser(-passed.weight)

@@ -1,12 +1,12 @@
-"""Steps of an ascent on slopes and multipliers: Adam's, and Polyak's, which know where to go.
+"""Gradient ascent steps on slopes and multipliers: Adam, and Polyak's, which aim at a bound of 0.
 
-The bound of a bundle is of use once it is above 0. If it lacks d and its gradient is g, a step of
-length d / |g| would reach 0, were the bound linear (Polyak). Such a step is long where much is
-lacking and short near the end, whatever the size of slopes and multipliers, while one of Adam has
-the length that it is told.
+The bound of a bundle is of use once it is above 0. If the bound is d below 0 and its gradient is g,
+a step of length d / |g| would reach 0 if the bound were linear (Polyak). Such a step is long while
+the bound is far from 0 and short near it, whatever the size of slopes and multipliers; Adam's step
+length is fixed in advance.
 
 Bundles of mnist_fc 256x4 that are closed after 0, 2, 4 and 12 steps of a batch of 256: 7, 9, 9 and
-33 % by Adam's, 7, 99, 99 and 100 % by Polyak's; of oval21: 44, 53, 56 and 58 %, and 44, 56, 58 and
+33 % by Adam, 7, 99, 99 and 100 % by Polyak; of oval21: 44, 53, 56 and 58 %, and 44, 56, 58 and
 60 %.
 """
 
@@ -22,30 +22,30 @@ from fgp_vnn.strategy import Ascent
 
 
 class Rise(NamedTuple):
-    """How fast a bound rises."""
+    """Gradient of a bound."""
 
-    alpha: Tensor  # [batch, rows, values] with each slope
-    beta: Tensor | None  # [batch, rows, neurons] with each multiplier; None if they do not move
-    sizes: Tensor | None  # [batch, rows, neurons] of multipliers: what is one step for a slope of 1
+    alpha: Tensor  # [batch, rows, values] by each slope
+    beta: Tensor | None  # [batch, rows, neurons] by each multiplier; None if these stay fixed
+    sizes: Tensor | None  # [batch, rows, neurons] scale of each multiplier; slopes have scale 1
 
 
 class Steps(Protocol):
     """A rule for the steps of an ascent on slopes and multipliers."""
 
     def next(self, state: State, rise: Rise, least: Tensor) -> State:
-        """The state after one step, for bounds [batch, rows] of the state before it."""
+        """The state after one step; `least` [batch, rows] are the bounds before it."""
 
     def keep(self, index: Tensor) -> None:
-        """Forget all but some of the batch."""
+        """Forget all batch entries but `index`."""
 
 
 def steps_of(ascent: Ascent, state: State) -> Steps:
-    """The steps that an ascent takes."""
+    """The step rule of an ascent: Polyak's if it has an aim, else Adam."""
     return Adam(ascent, state) if ascent.aim is None else Reaching(ascent, state)
 
 
 class Adam:
-    """Steps of a length that falls, in the direction of mean gradients."""
+    """Adam: steps of decaying length along the running mean of the gradients."""
 
     def __init__(self, ascent: Ascent, state: State) -> None:
         self._ascent, self._factor = ascent, 1.0
@@ -67,14 +67,14 @@ class Adam:
 
 
 class Moments:
-    """Adam's running means of the gradients, without its graph and hooks."""
+    """Adam's running means of the gradients, without the overhead of torch's optimiser."""
 
     def __init__(self, like: Tensor, means: tuple[float, float]) -> None:
         self._first, self._second = torch.zeros_like(like), torch.zeros_like(like)
         self._means, self._step = means, 0
 
     def direction(self, gradient: Tensor) -> Tensor:
-        """The next step for a gradient."""
+        """The direction of the next step, given the gradient."""
         self._step += 1
         a, b = self._means
         self._first.mul_(a).add_(gradient, alpha=1 - a)
@@ -83,13 +83,13 @@ class Moments:
         return (self._first / (1 - a**self._step)) / scale
 
     def keep(self, index: Tensor) -> None:
-        """Forget all but some of the batch."""
+        """Forget all batch entries but `index`."""
         self._first, self._second = self._first[index], self._second[index]
 
 
 class Reaching:
-    """Polyak's steps: each would reach 0, and a part of the first gap beyond it, if the bound were
-    linear; a part of the previous step is added."""
+    """Polyak's steps with momentum. If the bound were linear, each step would reach the target:
+    above 0 by a fraction `aim` of the initial gap."""
 
     def __init__(self, ascent: Ascent, state: State) -> None:
         self._aim, self._momentum = ascent.aim or 0.0, ascent.momentum
@@ -99,7 +99,7 @@ class Reaching:
     def next(self, state: State, rise: Rise, least: Tensor) -> State:
         if self._target is None:
             self._target = self._aim * (-least).clamp(min=0)
-        # A slope or multiplier at its end can go one way only.
+        # A slope or multiplier at the end of its range can move only inwards.
         stuck = ((state.alpha <= 0) & (rise.alpha < 0)) | ((state.alpha >= 1) & (rise.alpha > 0))
         alpha, beta = torch.where(stuck, 0, rise.alpha), None
         squares = alpha.square().sum(-1, keepdim=True)
@@ -109,7 +109,7 @@ class Reaching:
             squares = squares + beta.square().sum(-1, keepdim=True)
         lacking = (self._target - least).clamp(min=0).unsqueeze(-1)
         length = lacking / squares
-        length = torch.where(length.isfinite(), length, 0.0)  # nothing rises, or by no number
+        length = torch.where(length.isfinite(), length, 0.0)  # the gradient is 0 or not a number
         self._alpha = self._momentum * self._alpha + length * alpha
         moved = state.beta
         if beta is not None and rise.sizes is not None:
@@ -123,16 +123,16 @@ class Reaching:
 
 
 class Best:
-    """The best bounds so far, and what gives them; of those that are worked on."""
+    """The best bounds so far and the states that give them; drops finished batch entries."""
 
     def __init__(self, least: Tensor, state: State, *, moves: bool, most: float) -> None:
         self.least, self.state = least, state  # least: [batch, rows]
-        self._moves = moves  # multipliers do; they are compared only then
-        self._most = most  # part of those worked on that may be left, for the others to be left out
-        self._left: Tensor | None = None  # [n] numbers of those that are worked on
+        self._moves = moves  # whether multipliers move; only then the best ones are selected
+        self._most = most  # finished entries are dropped if at most this fraction is unfinished
+        self._left: Tensor | None = None  # [n] indices of the active entries; None: all
 
     def see(self, least: Tensor, state: State) -> None:
-        """Take the better of the two for each row [n, rows] that is worked on."""
+        """Update each active row [n, rows] if its new bound is better."""
         if self._left is None:
             self.least, self.state = self._better(self.least, self.state, least, state)
         else:
@@ -154,7 +154,8 @@ class Best:
         return torch.where(higher, new, old), State(alpha, beta, weights)
 
     def left(self) -> Tensor | None:
-        """Which of those that are worked on [n] are not above 0 yet; None if nearly all are not."""
+        """Indices among the active entries [n] of those not yet above 0, which alone stay active;
+        None (no change) if they are too many to drop the others."""
         now = self.least if self._left is None else self.least[self._left]
         left = torch.nonzero(~(now > 0).all(-1)).flatten()
         if len(left) > self._most * len(now):

@@ -1,8 +1,8 @@
-"""Strips: an activation between two lines of one slope, so that it is affine up to an error.
+"""Strips: an activation between two parallel lines, so that it is affine up to an error.
 
-Each line below that a fan has, low z + floor, is s z + floor + (low - s) z, so that s z + floor +
-min (low - s) z over the interval is a line below of slope s; the lines above are turned in the same
-way. The slope is the one, among those of the fan, with the narrowest strip.
+A line below, low z + floor, equals s z + floor + (low - s) z for any slope s. So s z + floor + min
+(low - s) z over the interval is a line below with slope s. Lines above are turned in the same way.
+Among the slopes of the fan, the one with the narrowest strip is taken.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from fgp_vnn.network.activations.base import Activation, Fan
 
 
 class Strip(NamedTuple):
-    """|f(z) - slope . z - centre| <= half for each value over the intervals of a bundle."""
+    """|f(z) - slope . z - centre| <= half for each value, over the intervals of a bundle."""
 
     slope: Tensor  # [operands * n]
     centre: Tensor  # [n]
-    half: Tensor  # [n] infinite where an activation has no lines
+    half: Tensor  # [n] infinite where an activation has no finite lines
 
 
 def strip(activation: Activation, fan: Fan, lower: Tensor, upper: Tensor) -> Strip:
-    """The strip of a layer for lower <= z <= upper [width], of which the fan is that of the one
-    bundle there is."""
+    """The strip of a layer for lower <= z <= upper [width], from its fan over a single bundle."""
     low, high = (activation.expand(side) for side in (lower, upper))
     slopes = torch.cat([fan.low[:, 0], fan.high[:, 0]])  # [6, operands * n]
     below, above = (fan.low[:, 0], fan.floor[:, 0]), (fan.high[:, 0], fan.ceiling[:, 0])
@@ -35,7 +34,7 @@ def strip(activation: Activation, fan: Fan, lower: Tensor, upper: Tensor) -> Str
         for lines, sign in ((below, 1), (above, -1))
     )
     size_of = unit(lower.dtype)
-    # Half of a difference and of a sum: two roundings each, of these sizes at most.
+    # Half of a difference and half of a sum: two roundings each, of at most these sizes.
     room = size_of.share(4) * (floors.abs() + ceilings.abs()) + 4 * size_of.lost
     halves = (ceilings - floors) / 2 + room
     halves = torch.where(halves.isfinite(), halves, torch.inf)
@@ -50,8 +49,8 @@ def strip(activation: Activation, fan: Fan, lower: Tensor, upper: Tensor) -> Str
 def _turned(
     lines: tuple[Tensor, Tensor], slope: Tensor, low: Tensor, high: Tensor, sign: int
 ) -> Tensor:
-    """The best offset [n] of a line of this slope that is below (sign 1) or above (-1) lines
-    [3, ...] that are, over the intervals [operands * n]."""
+    """The best offset [n] of a line with this slope that stays below (sign 1) or above (-1) one of
+    the given lines [3, ...] over the intervals [operands * n]."""
     tilts, offsets = lines
     size_of = unit(slope.dtype)
     turn = tilts - slope
@@ -61,5 +60,5 @@ def _turned(
     ends, sizes = (part.reshape(len(part), -1, count).sum(-2) for part in (ends, sizes))
     error = size_of.share(8) * (sizes + offsets.abs()) + 16 * size_of.lost
     found = sign * offsets + ends - error
-    # What has no offset, or overflowed, is no line.
+    # A line without an offset, or that overflowed, does not count.
     return sign * torch.where(found.isfinite(), found, -torch.inf).amax(0)

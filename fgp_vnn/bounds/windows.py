@@ -1,9 +1,9 @@
-"""Bounds of networks with one hidden layer whose neurons see few inputs, many of them the same.
+"""Joint bounds for networks with one hidden layer, in which groups of neurons share a few inputs.
 
-The channels of a convolution at one place see one window of the image. Lines bound each of its
-neurons for itself, and what they lose adds up over thousands of windows, of which splits make but
-one exact at a time. So the neurons of a window are bounded together. Let f_p be what those of
-window p add to a row, and l_p any vector over its inputs. Then
+All channels of a convolution at one place read the same window of the image. Linear relaxations
+bound each neuron on its own. Their losses add up over thousands of windows, and splits make only
+one window exact at a time. So the neurons of a window are bounded together. Let f_p be the
+contribution of window p to a row, and l_p any vector over its inputs. Then
 
     sum_p f_p(x) + v.x  >=  sum_p min_x (f_p(x) - l_p.x)  +  min_x (v + sum_p l_p).x ,
 
@@ -11,8 +11,9 @@ and for each pattern s of the window's m neurons, where relu(z) = s z and (2 s -
 
     f_p(x) - l_p.x  >=  sum_j (w_j s_j - beta_j (2 s_j - 1)) z_j(x) - l_p.x
 
-with any beta >= 0: a linear function, least at a corner of the window. The least over 2^m patterns
-holds for all x. Both l and beta are found by steps along the supergradient, and any are sound.
+with any beta >= 0: a linear function, whose minimum is at a corner of the window. The minimum over
+all 2^m patterns holds for all x. Both l and beta are found by supergradient steps, and any are
+sound.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Windows
 
-_COPIES = 8  # of the coefficients, while a bound is computed
+_COPIES = 8  # of the coefficients held at once while a bound is computed
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The neurons of a layer, those that see the same inputs together; -1 where there are fewer."""
+    """The neurons of a layer, grouped by the inputs that they read; padded with -1."""
 
     neurons: Tensor  # [groups, m]
     inputs: Tensor  # [groups, k]
 
     @classmethod
     def of(cls, weight: Tensor, numbers: Windows) -> Grouped | None:
-        """For a matrix [neurons, inputs]; None where a neuron sees too many inputs."""
+        """The groups of a matrix [neurons, inputs]; None if a neuron reads too many inputs."""
         most = int(weight.count_nonzero(-1).amax()) if weight.numel() else 0
         if not 0 < most <= numbers.inputs:
             return None
@@ -55,7 +56,7 @@ class Grouped:
         order = window.argsort(stable=True)
         place = torch.empty_like(order)
         place[order] = _places(window[order])
-        # A window with more neurons than may be taken together is several groups.
+        # A window with more neurons than a group may have becomes several groups.
         several = window * len(weight) + place // numbers.neurons
         group = torch.unique(several, return_inverse=True)[1]
         neurons = group.new_full((int(group.max()) + 1, numbers.neurons), -1)
@@ -64,7 +65,8 @@ class Grouped:
 
 
 def _places(numbers: Tensor) -> Tensor:
-    """The place of each entry among those of its number, for numbers [entries] in order."""
+    """The position of each entry among the entries of equal number, for sorted numbers
+    [entries]."""
     sizes = torch.bincount(numbers)
     return torch.arange(len(numbers), device=numbers.device) - (sizes.cumsum(0) - sizes)[numbers]
 
@@ -104,7 +106,7 @@ class JointRow:
         self._known = known.squeeze(-2).to(network.dtype)
 
     def _first(self, bounds: LayerBounds, members: Tensor, known: Tensor) -> Tensor:
-        """The slopes of plain lines below each window's sum."""
+        """The slopes [groups, k] of a plain linear bound below each window's sum."""
         lower, upper = (part[0][members] for part in (bounds.lower[0], bounds.upper[0]))
         chord = (upper / (upper - lower)).nan_to_num(0.0, 0.0, 0.0).clamp(0, 1)
         slope = torch.where(self._outer >= 0, (upper > -lower).to(chord.dtype), chord)
@@ -118,11 +120,12 @@ class JointRow:
         return slopes, (inner @ self._bias.unsqueeze(-1)).squeeze(-1)
 
     def _row(self, shared: Tensor, onto: Tensor) -> Tensor:
-        """The sum [inputs] of what windows share."""
+        """`onto` [inputs] plus the sum of all windows' vectors l_p."""
         return onto.index_add(0, self._at.flatten(), shared.flatten())
 
     def ascend(self, numbers: Windows, budget: Budget) -> bool:
-        """Steps until the bound is proved to be above 0, or until there are no more of them."""
+        """Take supergradient steps; returns True once the bound is proved to be above 0, and False
+        after the last step or the deadline."""
         moments = [Moments(part, numbers.means) for part in (self.shared, self.beta)]
         rates = [
             numbers.shared_rate * self.shared.abs().mean(),
@@ -152,12 +155,12 @@ class JointRow:
         return False
 
     def least(self) -> Tensor:
-        """A lower bound of the row over the box, with its rounding error taken off.
+        """Lower bound of the row over the box, minus its rounding error.
 
         The coefficients of a pattern are those of a backward pass from neurons with these
-        multipliers, of which no sum is longer than that of a whole layer. What windows share is
-        subtracted once more there, and added up over windows in the row that is left: the errors
-        of these are weighed by the sizes of the inputs.
+        multipliers, and none of their sums is longer than that of a whole layer. The vectors l_p
+        are subtracted there once more and summed over the windows in the remaining row; the errors
+        of both are weighted by the sizes of the inputs.
         """
         numbers, rounding, box = unit(self.beta.dtype), self._rounding, self._box
         slopes, constant = self._lines()
@@ -175,7 +178,7 @@ class JointRow:
         outer = self._outer.unsqueeze(-2).expand_as(self.beta)
         error = rounding.of_layer(1, outer, self.beta, of_members)
         error = error + 2 * rounding.of_input(slopes, reach, of_window)
-        # A pattern whose sum overflows proves nothing, also where the others are finite.
+        # A pattern whose sum overflows proves nothing, even if the others are finite.
         parts = below(value - reach - error).amin(-1)  # [groups]
         row = self._row(self.shared, self._direct)
         size = torch.maximum(box.lower.abs(), box.upper.abs()) + numbers.lost
@@ -193,7 +196,7 @@ class JointRow:
 def closed_by_windows(
     query: Query, bounds: LayerBounds, budget: Budget, numbers: Windows
 ) -> list[int]:
-    """The disjuncts that are closed by joint bounds of neurons that see the same inputs."""
+    """Indices of the disjuncts that joint bounds of neurons with the same inputs close."""
     network = query.network
     grouped = _grouped(query, numbers)
     if grouped is None:
@@ -213,7 +216,8 @@ def closed_by_windows(
 
 
 def _grouped(query: Query, numbers: Windows) -> Grouped | None:
-    """The groups of the one hidden layer; None where there are none to speak of."""
+    """The groups of the only hidden layer; None if the network has another form or no group has
+    more than one neuron."""
     network = query.network
     maps = network.maps
     if len(maps) != 2 or not network.piecewise_linear or not isinstance(query.domain, Box):

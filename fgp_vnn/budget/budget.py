@@ -1,4 +1,4 @@
-"""The time and the memory that some work may take."""
+"""Time and memory limits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fgp_vnn.budget import host
 from fgp_vnn.strategy import COMMON
 
 GIGABYTE = 1 << 30
-LEAST = 64 << 20  # bytes that the work gets, however little was said
+LEAST = 64 << 20  # bytes: the smallest memory budget, even if a lower limit was given
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A deadline and bytes of memory together: handed on to whatever loops or grows."""
+    """A deadline and a memory limit, passed to every function that loops or allocates."""
 
     moment: float  # of the deadline, on the monotonic clock; infinity for none
     memory: int  # bytes
@@ -27,10 +27,10 @@ class Budget:
     def of(
         cls, seconds: float | None, gigabytes: float | None, *, since: float | None = None
     ) -> Budget:
-        """Seconds from now, or from a moment before; no deadline where none are given.
+        """Budget of `seconds` from now, or from the earlier time `since`; None: no deadline.
 
-        Gigabytes are for the whole process, which holds some of them already; where none are
-        given, the work may take half of the free memory.
+        `gigabytes` limits the whole process, so its current use is subtracted; None: half of the
+        free memory.
         """
         begin = time.monotonic() if since is None else since
         if gigabytes is None:
@@ -40,15 +40,15 @@ class Budget:
         return cls(math.inf if seconds is None else begin + seconds, max(LEAST, memory))
 
     def __reduce__(self) -> tuple[Callable[[float, int], Budget], tuple[float, int]]:
-        """A copy in another process has the seconds that are left: its clock may be another one."""
+        """Pickle the remaining seconds, because another process may have another clock."""
         return _arrived, (self.left(), self.memory)
 
     def left(self) -> float:
-        """Seconds; below 0 when the deadline has passed."""
+        """Remaining seconds; negative after the deadline."""
         return self.moment - time.monotonic()
 
     def known_left(self) -> float | None:
-        """The same for a message; None where there is no deadline."""
+        """Remaining seconds for a message; None if there is no deadline."""
         return None if self.moment == math.inf else self.left()
 
     def expired(self) -> bool:
@@ -56,24 +56,25 @@ class Budget:
         return self.left() <= 0
 
     def share(self, part: float) -> Budget:
-        """A part of the time that is left, and all of the memory: steps come one by one."""
+        """A fraction `part` of the remaining time and all of the memory, since steps run one after
+        another."""
         left = COMMON.usual if self.moment == math.inf else max(self.left(), 0.0)
         return replace(self, moment=time.monotonic() + part * left)
 
     def beside(self, held: int) -> Budget:
-        """The same time, and the memory without bytes that are held meanwhile."""
+        """The same deadline, with the memory reduced by `held` bytes that stay allocated."""
         return replace(self, memory=max(LEAST, self.memory - held))
 
     @property
     def at_once(self) -> int:
-        """Bytes for one batch: bounds, ascents, forms, points of an attack."""
+        """Bytes for one batch: bounds, gradient ascents, affine forms, points of an attack."""
         return self.memory // 2
 
     @property
     def waiting(self) -> int:
-        """Bytes for queues and memories: open bundles and boxes, regions queued and seen.
+        """Bytes for queues and sets: open bundles and boxes, queued and visited regions.
 
-        What is held beside it takes the rest: a batch, and the matrices of a collapsed network.
+        The rest is for one batch and the matrices of a collapsed network.
         """
         return self.memory // 4
 
@@ -87,11 +88,11 @@ def _arrived(seconds: float, memory: int) -> Budget:
     return Budget(time.monotonic() + seconds, memory)
 
 
-UNLIMITED = Budget(math.inf, sys.maxsize)  # for what is known to be small
+UNLIMITED = Budget(math.inf, sys.maxsize)  # for work that is known to be small
 
 
 def check_seconds(timeout: float | None) -> float | None:
-    """The seconds of a time limit; raises InputError where they are no positive number."""
+    """The time limit as a float, or None; raises InputError if it is not a positive number."""
     if timeout is None:
         return None
     if not isinstance(timeout, (int, float)) or not timeout > 0:

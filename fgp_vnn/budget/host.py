@@ -1,4 +1,4 @@
-"""Memory and cores of this machine, under the limits of its container and of the process."""
+"""Memory and cores available to this process, under the limits of its container and ulimit."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ PROCESS, MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 class _Files(NamedTuple):
-    """Where a version of control groups keeps its numbers."""
+    """The file names that one version of Linux control groups (cgroups) uses."""
 
     limit: str
     held: str
-    reclaimable: str  # the line of memory.stat with the bytes of files that can be dropped
+    reclaimable: str  # the line of memory.stat with the bytes of cached files that can be dropped
 
 
-_NONE = 1 << 62  # bytes; cgroup v1 writes a limit this large for "unlimited"
+_NONE = 1 << 62  # bytes; cgroup v1 writes a limit of at least this for "unlimited"
 _FIRST = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _SECOND = _Files("memory.max", "memory.current", "inactive_file")
 
 
 def cores() -> int:
-    """Cores that this process may use: at most OMP_NUM_THREADS, where that is set."""
+    """Number of cores that this process may use, at most OMP_NUM_THREADS if that is set."""
     said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     limits = [int(said)] if said.isdecimal() else []
     if sys.platform.startswith("linux"):
@@ -34,7 +34,8 @@ def cores() -> int:
 
 
 def share_limits(parts: int) -> None:
-    """Lower the memory limits (ulimit) of this process to one of `parts` shares of what is left."""
+    """Lower the memory limits (ulimit) of this process to its current use plus 1/`parts` of the
+    rest."""
     import resource  # not on Windows, which has no such limits
 
     for kind, held in _limited():
@@ -51,7 +52,7 @@ def total_memory() -> int:
 
 
 def free_memory() -> int:
-    """Bytes that this process may take besides what it holds."""
+    """Bytes that this process may still allocate."""
     import psutil
 
     groups = [limit - held for limit, held in group_limits(PROCESS, MOUNT)]
@@ -59,24 +60,24 @@ def free_memory() -> int:
 
 
 def held_memory(process: int | None = None) -> int:
-    """Bytes of a process, by default of this one, that are in memory."""
+    """Resident memory of a process in bytes; by default of this one."""
     import psutil
 
     return int(psutil.Process(process).memory_info().rss)
 
 
 def group_limits(process: Path, mount: Path) -> Iterator[tuple[int, int]]:
-    """The limit of each control group that the process is in, and what the group holds.
+    """Limit and current use, in bytes, of each control group that the process is in.
 
-    A group's limit is also that of the groups in it. Inside a container the path of the group may
-    be that of the host, and then the group at the mount itself is the container's.
+    A group's limit also applies to the groups inside it. Inside a container, the path of the group
+    may be its path on the host; then the group at the mount point is the container's.
     """
     for folder, first in _groups(process, mount, "memory"):
         yield from _limit(folder, _FIRST if first else _SECOND)
 
 
 def group_cores(process: Path, mount: Path) -> Iterator[int]:
-    """The cores, at least one, that each control group of the process has time for."""
+    """Number of cores, at least 1, that the CPU quota of each control group allows."""
     for folder, first in _groups(process, mount, "cpu"):
         names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if first else ("cpu.max",)
         words = [word for name in names for word in _text(folder / name).split()]
@@ -85,8 +86,8 @@ def group_cores(process: Path, mount: Path) -> Iterator[int]:
 
 
 def _groups(process: Path, mount: Path, controller: str) -> Iterator[tuple[Path, bool]]:
-    """The folder of each control group that the process is in for a controller, and whether it is
-    one of the first version."""
+    """The folder of each control group that the process is in for a controller, and whether the
+    group is of cgroup v1."""
     for line in _text(process).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
@@ -112,14 +113,14 @@ def _left_to_process() -> Iterator[int]:
     """Bytes that this process may still allocate under each of its limits (ulimit)."""
     try:
         import resource
-    except ImportError:  # on Windows, where there are none
+    except ImportError:  # on Windows, which has no such limits
         return
     for kind, held in _limited():
         yield resource.getrlimit(kind)[0] - held
 
 
 def _limited() -> Iterator[tuple[int, int]]:
-    """The kinds of memory that this process has a limit for, and the bytes that it holds."""
+    """Each kind of memory that this process has a limit for, and its current use in bytes."""
     import resource
 
     import psutil

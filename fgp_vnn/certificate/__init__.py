@@ -1,5 +1,5 @@
-"""Certificates: what a proof of `unsat` consists of, and its checker.
+"""Certificates: proofs of `unsat` in a file, and their independent checker.
 
-The checker knows numpy, onnx and the reader of properties. It shares no bound, no search and no
-reader of networks with the verifier, and does not load torch.
+The checker uses numpy, onnx and the property reader only. It shares no bounds, search or network
+reader with the verifier, and does not load torch.
 """

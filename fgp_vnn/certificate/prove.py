@@ -1,4 +1,4 @@
-"""From records of searches to the bytes of a certificate that the checker accepts."""
+"""Turns the recorded proof steps of searches into a certificate that the checker accepts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fgp_vnn.property.model import Property
 
 
 class NoCertificateError(Exception):
-    """Why an `unsat` has no certificate."""
+    """Raised if no certificate can be made; the message says why."""
 
 
 def prove(
@@ -24,8 +24,8 @@ def prove(
     parsed: Property,
     watch: Callable[[], None],
 ) -> tuple[bytes, Checked]:
-    """A certificate of these steps for the files with these contents, and what it was found to
-    prove; `watch` may raise to end it."""
+    """The bytes of a certificate made of these steps, for the network and property with these file
+    contents, and the checker's result. `watch` is called regularly and may raise to stop."""
     try:
         watch()
         read = understood(network)
@@ -40,7 +40,7 @@ def prove(
         try:
             proved = judged(steps)
             if proved[1].margin > MARGIN:
-                return proved  # most often: one check is enough
+                return proved  # the usual case: one check is enough
         except InputError:
             pass
         return judged(
@@ -56,7 +56,7 @@ def prove(
 
 
 def typed(step: ProofStep) -> ProofStep:
-    """The step with arrays of the types that a file has."""
+    """The step with its arrays converted to the types of the file format."""
     kinds = ARRAYS[step.kind]
     arrays = {name: step.arrays[name].astype(dtype) for name, (dtype, _) in kinds.items()}
     return replace(step, arrays=arrays)

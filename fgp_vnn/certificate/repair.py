@@ -1,8 +1,8 @@
-"""Trees of boxes made to fit the checker.
+"""Repairs trees of boxes so that the checker accepts them.
 
-The verifier closes a box by bounds that differ a little from those of the checker: it knows more
-from the boxes around, and has other intervals. Leaves that it closed and the checker does not are
-split further here, by the checker's own bounds.
+The verifier's bounds of a box differ a little from the checker's: it knows more from the enclosing
+boxes, and has other intervals. Leaves that the verifier closed but the checker cannot are split
+further here, with the checker's own bounds.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fgp_vnn.certificate.checker.trees import LEAF, box_levels
 from fgp_vnn.certificate.checker.unsafe import Unsafe
 from fgp_vnn.property.model import Case
 
-MARGIN = 1e-9  # what a bound should be above 0: another processor may round otherwise
+MARGIN = 1e-9  # bounds should exceed this, not just 0: another processor may round differently
 
 
 def repair_boxes(
     network: CheckedNetwork, case: Case, step: ProofStep, watch: Callable[[], None]
 ) -> ProofStep:
-    """The step with leaves split until the checker closes each; `watch` may raise to end it."""
+    """The step with leaves split until the checker closes each; `watch` may raise to stop."""
     wanted = np.ones(int((step.arrays["tree"] == LEAF).sum()), dtype=bool)
     for turn in count():
         failed = []
@@ -45,7 +45,7 @@ def repair_boxes(
 def _split(
     network: CheckedNetwork, case: Case, step: ProofStep, failed: list[int], *, by_width: bool
 ) -> tuple[ProofStep, NDArray[np.bool_]]:
-    """The step with some of its leaves halved, and which of its leaves [leaves] are new."""
+    """The step with the leaves `failed` halved, and a mask of its new leaves [leaves]."""
     lower, upper = _boxes(case, step, failed)
     weights = step.arrays["weights"]
     best = _best_halves(network, case, step, lower, upper, weights[failed], by_width=by_width)
@@ -81,7 +81,7 @@ def _split(
 
 
 def _boxes(case: Case, step: ProofStep, leaves: list[int]) -> tuple[Array, Array]:
-    """The boxes of some leaves, in their order."""
+    """Lower and upper corners [leaves, inputs] of the boxes of some leaves."""
     found: dict[int, tuple[Array, Array]] = {}
     for level in box_levels(step.arrays["tree"], step.arrays["cuts"], case.lower, case.upper):
         for i in np.flatnonzero(np.isin(level.leaf, leaves)):
@@ -100,10 +100,11 @@ def _best_halves(
     *,
     by_width: bool,
 ) -> tuple[NDArray[np.int64], Array, Array, Array]:
-    """The input [boxes] along which halving gives the best bounds, where [boxes] it is halved, and
-    the weights [boxes, rows] to be used in either half.
+    """For each box, the input [boxes] along which halving gives the best bounds, the cut [boxes],
+    and the weights [boxes, rows] for either half.
 
-    In every second turn it is the widest side: so all sides shrink, and every bound is met at last.
+    With `by_width`, every second turn, it is the widest input: so all sides shrink, and in the end
+    every box is closed.
     """
     boxes, every = len(lower), np.arange(len(lower))
     middle = (lower + upper) / 2
@@ -129,8 +130,8 @@ def _best_halves(
 def _weigh(
     network: CheckedNetwork, case: Case, step: ProofStep, lower: Array, upper: Array, weights: Array
 ) -> tuple[Array, Array]:
-    """The best bounds [boxes] of sums in boxes, and their weights [boxes, rows]: of each disjunct
-    the given sum, or one of its rows alone."""
+    """The best bounds [boxes] and their weights [boxes, rows]. For each disjunct, the given
+    weighted sum and each single row are tried; the bound is the lowest over the disjuncts."""
     unsafe, disjuncts = Unsafe(case), step.arrays["disjuncts"]
     rows = len(unsafe.limits)
     given = unsafe.mixed(weights, disjuncts[None])  # [boxes, disjuncts, rows]

@@ -1,4 +1,4 @@
-"""The writer of certificates, whose format stands at the top of `checker/proof.py`."""
+"""Writer of certificates; the top of `checker/proof.py` describes the format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fgp_vnn.certificate.checker.proof import ARRAYS, FORMAT, VERSION, Certifica
 
 
 def write_certificate(certificate: Certificate) -> bytes:
-    """The content of the file."""
+    """The content of a certificate's file."""
     arrays: dict[str, NDArray[Any]] = {}
     described = []
     for i, step in enumerate(certificate.steps):

@@ -1,13 +1,13 @@
 """The part of a ball in which counterexamples can still lie, given a linear bound.
 
-Where a counterexample needs w . (x - c) + v <= 0, it lies in the half-space n . (x - c) >= t with
-n = -w / |w| and t = v / |w|, the norm being the dual one: so it is no nearer to c than t, and what
-is left of the ball is a cap. The higher the level t, the thinner the cap, and the tighter all
-bounds over it.
+If every counterexample satisfies w . (x - c) + v <= 0, it lies in the half-space n . (x - c) >= t
+with n = -w / |w| and t = v / |w| in the dual norm. So its distance to c is at least t, and only a
+cap of the ball is left. The higher the level t, the thinner the cap and the tighter all bounds over
+it.
 
-Rounding. A cap is the set of n . (x - c) >= t for n the stored normal divided by its exact length,
-which is off from 1 by at most `length`; levels are rounded down so that this holds. A normal that
-was divided by its length as it is rounded points elsewhere by at most share(8).
+Rounding. A cap is the set of n . (x - c) >= t, where n is the stored normal divided by its exact
+length, which differs from 1 by at most share(2 inputs + 16). Levels are rounded down so that this
+holds. Dividing by a rounded length changes the direction of a normal by at most share(8).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from fgp_vnn.domain.sets import Box, Domain, L2Ball, norm_of
 class Caps(Domain):
     """The points x of a ball around c with normal . (x - c) >= level, for a batch of half-spaces.
 
-    The support of a cap of an l2 ball of radius r has a closed form: r |a| where the ball's own
-    maximiser lies in the cap, else a_n t + sqrt(r^2 - t^2) |a - a_n n|. In other sets a multiplier
-    of the half-space is searched for.
+    The support of a cap of an l2 ball of radius r has a closed form: r |a| if the ball's own
+    maximiser lies in the cap, else a_n t + sqrt(r^2 - t^2) |a - a_n n|. For other sets it is
+    computed by a search for the Lagrange multiplier of the half-space.
     """
 
     whole: Domain
-    normal: Tensor  # [batch, inputs] of dual length 1 up to rounding, or 0 with the level 0
+    normal: Tensor  # [batch, inputs] of dual norm 1 up to rounding, or 0 with level 0
     level: Tensor  # [batch, 1] at most the radius
-    origin: Tensor | None = None  # [inputs] what levels are measured from, if not the centre
+    origin: Tensor | None = None  # [inputs] the point that levels are measured from; None: center
     symmetric = False
 
     @property
@@ -49,22 +49,21 @@ class Caps(Domain):
         radius, inputs, size_of = self.whole.radius, rows.shape[-1], unit(rows.dtype)
         inside = radius * along >= self.level * size
         edge = self.level * along + self._rim * norm_of(across)
-        # Products lose something to underflow, and norms the root of that.
+        # Each product may lose `lost` to underflow, and each norm the square root of that.
         small = 4 * (radius * size_of.root(inputs) + inputs * size_of.lost)
         whole: Tensor = torch.where(inside, radius * size, edge)
         return whole + small
 
     def unsure(self, rows: Tensor, reach: Tensor) -> Tensor:
-        """Relative to the ball's support r |a|, for parts of a row cancel.
+        """Error bound relative to the ball's support r |a|, because parts of a row may cancel.
 
-        With D = share(2 n + 16) for the normal's length: a_n has n + 1 roundings and is off by D,
-        a - a_n n by 2 D and n + 6, its norm by n + 4 more, the level by nothing and the rim by 4.
-        Which of the two cases holds is judged up to the same, and where the wrong one is taken,
-        that is off by no more: for r |a| cos(x - y) is no farther from r |a| than
+        Let D = share(2 n + 16) be the error of the normal's length. Then a_n is off by D and n + 1
+        roundings, a - a_n n by 2 D and n + 6 roundings, its norm by n + 4 more; the level is exact,
+        and the rim has 4 roundings. The test which of the two cases holds has the same error, and
+        taking the wrong case costs no more, since r |a| cos(x - y) is no farther from r |a| than
         r |a| (1 - |cos x - cos y|).
 
-        In other sets `cut_support` has counted all of that, and what is left is that of sums with
-        it.
+        For other sets, `cut_support` already includes its error; only sums with it are left.
         """
         share = unit(rows.dtype).share(12 * rows.shape[-1] + 96)
         if not isinstance(self.whole, L2Ball):
@@ -99,12 +98,17 @@ class Caps(Domain):
         return self.whole.box()
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Caps:
+        """Rounded to nearest, so a lower precision may lose points of a cap.
+
+        This is for choosing slopes and neurons only: a bound that proves something is computed over
+        the caps as they are. `recast` and `left_of` round outwards.
+        """
         normal, level = self.normal.to(device, dtype), self.level.to(device, dtype)
         origin = None if self.origin is None else self.origin.to(device, dtype)
         return Caps(self.whole.to(device, dtype), normal, level, origin)
 
     def at(self, index: Tensor | slice) -> Caps:
-        """Some of the caps."""
+        """The caps `index` of the batch."""
         return Caps(self.whole, self.normal[index], self.level[index], self.origin)
 
     @property
@@ -128,14 +132,15 @@ class Caps(Domain):
         return (((radius - self.level) * (radius + self.level)).clamp(min=0) + lost).sqrt()
 
     def _parts(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows along the normal [batch, rows], and across it [batch, rows, inputs]."""
+        """Component of the rows along the normal [batch, rows], the rest of the rows [batch, rows,
+        inputs], and the normal [batch, 1, inputs]."""
         normal = self.normal.unsqueeze(-2)
         along = (rows * normal).sum(-1)
         return along, rows - along.unsqueeze(-1) * normal, normal
 
 
 def dual_norm(domain: Domain, rows: Tensor) -> Tensor:
-    """The dual norm [...] of rows [..., inputs]: what a ball of radius 1 of that kind reaches."""
+    """The dual norm [...] of rows [..., inputs]: the support of the unit ball of this norm."""
     ball = getattr(domain, "ball", domain)
     if isinstance(ball, L2Ball):
         return norm_of(rows)
@@ -146,26 +151,27 @@ def dual_norm(domain: Domain, rows: Tensor) -> Tensor:
 
 def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """Normal [batch, inputs] and level [batch, 1] of the half-space weight . t + value <= 0 of a
-    ball around 0, for weight [batch, inputs], value [batch]; the level, in the ball's norm, is
-    rounded down. What is not finite, or too small for its direction to be known, is no bound.
+    ball around 0, for weight [batch, inputs], value [batch]. The level, in the ball's norm, is
+    rounded down. It is 0 (no cut) if it is not positive and finite, or if the weight is too small
+    for its direction to be known.
     """
     normal, level, known = _scaled(domain, weight, value)
     return normal, torch.where(known & positive(level), level, 0.0)
 
 
 def left_of(domain: Domain, weight: Tensor, value: Tensor) -> Caps:
-    """The part of a domain where weight . (x - center) + value <= 0; the centre belongs to it where
-    the level is below 0, and without a known half-space it is the whole domain."""
+    """The part of a domain where weight . (x - center) + value <= 0. The level may be negative (the
+    centre is then inside); if the half-space is unknown, the part is the whole domain."""
     normal, level, known = _scaled(domain, weight, value)
-    # A length below 1 makes a level that is negative lower still.
+    # A normal shorter than 1 makes a negative level even lower.
     level = level - unit(weight.dtype).share(2 * weight.shape[-1] + 24) * level.abs()
     known = known & level.isfinite()
     return Caps(domain, torch.where(known, normal, 0.0), torch.where(known, level, 0.0))
 
 
 def recast(exact: Domain, rounded: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Weight [batch, inputs] and value [batch] of a half-space around the centre of a domain, in
-    the precision of the domain as it is rounded, and around that one's centre.
+    """Weight [batch, inputs] and value [batch] of a half-space, converted from the exact domain to
+    the precision and the centre of the rounded domain.
 
     Where w . (x - c) + v <= 0 in the exact domain, w' . (x - c') + v' <= 0 holds as well for
     v' = v + w' . (c' - c) - |w - w'| . |x - c|.
@@ -188,7 +194,7 @@ def _scaled(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tens
     size = size_of.grow(inputs + 4) * (dual_norm(domain, weight) + size_of.root(inputs))
     size = size.unsqueeze(-1)
     normal = -weight / size
-    # How far a clipped ball reaches is not how wide it is.
+    # The reach of a clipped ball from its centre is not its width.
     far = (domain.box().upper - domain.box().lower).amax(-1, keepdim=True)
     far = torch.maximum(far, 2 * domain.outer_support(normal.unsqueeze(-2)))
     level = value.unsqueeze(-1) / size
@@ -198,10 +204,11 @@ def _scaled(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tens
 
 
 def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
-    """The caps cut by further half-spaces normal [batch, inputs], level [batch, 1].
+    """The caps intersected with further half-spaces normal [batch, inputs], level [batch, 1].
 
-    In l2 the half-space at the point nearest to c of the two half-spaces' intersection holds it:
-    a n1 + b n2 with a, b >= 0. Otherwise the higher of the two is kept.
+    In l2, take the point of the two half-spaces' intersection nearest to c, a n1 + b n2 with
+    a, b >= 0: the half-space that touches it contains the intersection. In other norms only the
+    half-space with the higher level is kept.
     """
     higher = level > caps.level
     one = replace(
@@ -217,8 +224,8 @@ def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
     second = (level - cosine * caps.level) / below
     meet = (first > 0) & (second > 0) & (level > 0)
     point = first * caps.normal + second * normal
-    # The sum of the two inequalities, less what rounding did to it anywhere in the ball: to the
-    # lengths of the normals, and to the sums of two terms.
+    # The weighted sum of the two inequalities, minus its rounding error anywhere in the ball: from
+    # the lengths of the normals and from the sums of two terms.
     size_of = unit(point.dtype)
     total = first * caps.level + second * level
     share = size_of.share(2 * point.shape[-1] + 24)

@@ -1,4 +1,4 @@
-"""Balls cut by a box: the domain of inputs near a point whose values have a range of their own."""
+"""Balls clipped to a box: inputs near a point, each coordinate within its own valid range."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball, along, norm_of
 
-BISECTIONS = 26  # the level is then known to 8 digits, and the bound at it to twice as many
+BISECTIONS = 26  # give the level to 8 digits, and the bound at it to twice as many
 
 
 @dataclass(frozen=True, eq=False)
 class Clipped(Domain):
-    """The points of a ball that also lie in a box, which holds the ball's centre."""
+    """The intersection of a ball and a box that contains the ball's centre."""
 
     ball: L2Ball | L1Ball
     clip: Box
@@ -30,11 +30,11 @@ class Clipped(Domain):
         return torch.minimum(self.ball.support(rows), along(rows.abs(), self._room(rows)))
 
     def sharp_support(self, rows: Tensor) -> Tensor:
-        """The least of h_ball(u) + h_clip(row - u) over all u.
+        """The minimum of h_ball(u) + h_clip(row - u) over all u.
 
-        Every u gives an upper bound, whatever rounding has made of it; row - u may lose something
-        to underflow, times the room. The best one is min(|row|,
-        t) for l1 and min(|row|, t room) for l2, with signs as in the row and one number t.
+        Every u gives an upper bound, even if u itself was rounded; row - u may lose `lost` to
+        underflow, multiplied by the room. The best u is min(|row|, t) for l1 and min(|row|, t room)
+        for l2, with the signs of the row and a single number t.
         """
         size, room = rows.abs(), self._room(rows)
         if isinstance(self.ball, L1Ball):
@@ -45,18 +45,19 @@ class Clipped(Domain):
         return torch.fmin(self.support(rows), self.ball.support(part) + along(rest, room))
 
     def _room(self, rows: Tensor) -> Tensor:
-        """How far the clip box reaches from the centre to the side that each row points to."""
+        """Distance from the centre to the clip box's face on the side that each row points to."""
         return torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
 
     def outer_support(self, rows: Tensor) -> Tensor:
         return self.ball.support(rows)
 
     def maximiser(self, rows: Tensor) -> Tensor:
-        """The ball's maximiser moved into both sets: a good point, not always the best one."""
+        """The ball's maximiser projected into both sets: a good point, not always the maximiser."""
         return self.project(self.ball.maximiser(rows))
 
     def project(self, points: Tensor) -> Tensor:
-        """Into the ball, then into the box, which never moves a point away from the centre."""
+        """Project into the ball, then into the box; the latter never moves a point away from the
+        centre."""
         return self.clip.project(self.ball.project(points))
 
     def contains(self, points: Tensor) -> Tensor:
@@ -72,14 +73,16 @@ class Clipped(Domain):
 
 
 def _l1_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
-    """The |row_i| [..., 1] down to which inputs use their whole room within the radius."""
+    """Threshold [..., 1] on |row_i|: taken by falling |row_i|, the inputs above it can use their
+    whole room before the radius is used up; 0 if all inputs can."""
     size, order = size.sort(dim=-1, descending=True)
     used = room.gather(-1, order).cumsum(-1) >= radius
     return torch.where(used, size, torch.zeros_like(size)).amax(-1, keepdim=True)
 
 
 def _l2_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
-    """The t [..., 1] for which row / t, cut to the room, has the length of the radius, or 0."""
+    """The t [..., 1] for which row / t, clamped to the room, has l2 norm equal to the radius, or
+    about 0 if there is none."""
     low = torch.zeros_like(size[..., :1])
     high = norm_of(size, keepdim=True) / max(radius, torch.finfo(size.dtype).tiny)
     for _ in range(BISECTIONS):

@@ -1,13 +1,13 @@
-"""The support of a convex set cut by a half-space: one multiplier, found by its tangents.
+"""The support of a convex set cut by a half-space: a search for one Lagrange multiplier.
 
 Where n . (x - c) >= t, for every m >= 0
 
     row . (x - c) <= (row + m n) . (x - c) - m t <= h(row + m n) - m t,
 
-with h the support of the whole set. The right side is convex in m, its slope at m is that of the
-maximiser of row + m n, and the point at which two tangents meet is the next m to try. A set of few
-corners along the way is done after two or three of them. Any m gives an upper bound, so that m is
-searched for in float32, and only the bound that it gives is computed with its rounding error.
+with h the support of the whole set. The right side is convex in m, the maximiser of row + m n gives
+its slope at m, and the next m to try is where two tangents intersect. If few corners of the set are
+involved, two or three tries are enough. Any m gives an upper bound; so the search for m runs in
+float32, and only the bound at the m found is computed with its rounding error.
 
 Shapes: rows [batch or 1, rows, inputs], normal [batch, inputs], level [batch, 1].
 """
@@ -22,12 +22,12 @@ from torch import Tensor
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.domain.sets import Domain
 
-TURNS = 3  # multipliers that are tried: 6 gave no fewer bundles on oval21, 2 gave 10 % more
-_MOST = 1e12  # a multiplier beyond it says that the cut set is empty, which needs no more of it
+TURNS = 3  # multipliers to try: 6 gave no fewer bundles on oval21, 2 gave 10 % more
+_MOST = 1e12  # largest multiplier: a larger one means that the cut set is empty
 
 
 class _Tangent(NamedTuple):
-    """value + slope (m - at) is below the support as a function of m; [batch, rows] each."""
+    """value + slope (m - at), a lower bound of h(row + m n) - m t for all m; [batch, rows] each."""
 
     at: Tensor
     value: Tensor
@@ -35,17 +35,17 @@ class _Tangent(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What a search has ended with."""
+    """Result of the search for a multiplier."""
 
-    best: _Tangent  # that of the least value
-    low: _Tangent  # the last one that falls
-    high: _Tangent  # and the last one that does not; at infinity if there was none
-    wanted: Tensor  # [batch, rows] whether the half-space cuts anything off
+    best: _Tangent  # with the smallest value
+    low: _Tangent  # the last one with negative slope
+    high: _Tangent  # the last one with nonnegative slope; at infinity if there was none
+    wanted: Tensor  # [batch, rows] whether the half-space can lower the support
 
 
 def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
-    """Upper bounds [batch, rows] of row . (x - c) where normal . (x - c) >= level, whatever was
-    rounded."""
+    """Upper bounds [batch, rows] of row . (x - c) where normal . (x - c) >= level, with the
+    rounding error added."""
     wide, single = normal.unsqueeze(-2), torch.float32
     coarse = (part.to(single) for part in (rows, wide, level))
     at = _search(whole.to(rows.device, single), *coarse).best.at.to(rows.dtype).clamp(max=_MOST)
@@ -54,8 +54,8 @@ def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> T
 
 
 def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
-    """Points [batch, rows, inputs] of the whole set at which row . x is about the greatest, in the
-    half-space up to rounding: between those of the last two tangents."""
+    """Points [batch, rows, inputs] of the whole set, in the half-space up to rounding, at which
+    row . x is nearly maximal: between the maximisers of the last two tangents."""
     wide = normal.unsqueeze(-2)
     _, low, high, wanted = _search(whole, rows, wide, level)
     far = torch.where((high.at < torch.inf).unsqueeze(-1), _moved(rows, high.at, wide), wide)
@@ -68,7 +68,7 @@ def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) ->
 def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> _Found:
     none = torch.zeros_like(rows[..., 0]).expand(len(normal), -1)
     best = low = _tangent(whole, rows, normal, level, none)
-    # Far out the support is that of the normal, less at most that of -row.
+    # For large m, the support is at least m times that of the normal, minus that of -row.
     steep = (whole.support(normal) - level).expand_as(none)
     back = low.value if whole.symmetric else whole.support(-rows)
     rising = _Tangent(none, (-back).expand_as(none), steep)
@@ -97,7 +97,7 @@ def _tangent(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Ten
 
 
 def _meeting(low: _Tangent, high: _Tangent, wanted: Tensor) -> Tensor:
-    """Where two tangents meet; 0 where none is wanted."""
+    """The m at which two tangents intersect; 0 where the half-space cannot lower the support."""
     falls = low.value - low.slope * low.at
     rises = high.value - high.slope * high.at
     at = (falls - rises) / (high.slope - low.slope)
@@ -110,11 +110,11 @@ def _pick(first: Tensor, one: _Tangent, other: _Tangent) -> _Tangent:
 
 
 def _error(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> Tensor:
-    """What rounding may take from h(row + m n) - m t, for the multipliers m [batch, rows].
+    """Upper bound on the rounding error of h(row + m n) - m t, for multipliers m [batch, rows].
 
     A term has two roundings in row + m n, as many as `Domain.unsure` counts in h, and three in the
-    difference; their sizes are at most those of the row and of m times the normal, weighed by how
-    far the set reaches. So is what each product loses to underflow.
+    difference. The terms are at most those of the row and of m times the normal, weighted by the
+    reach of the set; so is the loss of each product to underflow.
     """
     size_of, inputs, box = unit(rows.dtype), rows.shape[-1], whole.box()
     own = whole.outer_support(rows)

@@ -1,12 +1,12 @@
-"""The sets of inputs in question: boxes, l2 and l1 balls (`clipped` has balls cut by a box).
+"""Sets of inputs: boxes, l2 balls and l1 balls (`clipped` has balls clipped to a box).
 
-A domain knows its centre c and its support function h(w) = max over the domain of w . (x - c), so
-that the least value of an affine function w . (x - c) + v over it is v - h(-w). A domain's tensors
+A domain knows its centre c and its support function h(w) = max over the domain of w . (x - c). The
+minimum of an affine function w . (x - c) + v over the domain is then v - h(-w). A domain's tensors
 have the shape [inputs], or [batch, inputs] for a batch of domains; rows have the shape
 [..., rows, inputs], with the batch in front.
 
-A computed support is no lower than the exact one but for what `unsure` says: what underflow takes
-from it is added to it, by `rounding`'s theorem, and so only its roundings are left.
+A computed support is below the exact one by at most `unsure`. The loss to underflow is already
+added to it, by the theorem in `base.rounding`, so that `unsure` counts only its roundings.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from fgp_vnn.base.rounding import larger_radius, moved_center, rounded_down, uni
 class Domain(ABC):
     """A convex, compact set of inputs with a centre that lies in it."""
 
-    center: Tensor  # the point that distances are measured from, [..., inputs]
+    center: Tensor  # [..., inputs] the point that distances are measured from
     symmetric = True  # about the centre
 
     @abstractmethod
     def support(self, rows: Tensor) -> Tensor:
-        """An upper bound (exact unless clipped) of row . (x - center), [..., rows]."""
+        """Upper bound on row . (x - center), [..., rows]; exact unless the domain is clipped."""
 
     @abstractmethod
     def maximiser(self, rows: Tensor) -> Tensor:
-        """A point of the domain at which row . x is greatest, [..., rows, inputs]."""
+        """A point of the domain that maximises row . x, [..., rows, inputs]."""
 
     def farthest(self, rows: Tensor) -> Tensor:
         """The maximiser minus the centre."""
@@ -56,33 +56,34 @@ class Domain(ABC):
         """The same set on another device or in another precision."""
 
     def sharp_support(self, rows: Tensor) -> Tensor:
-        """The support computed with more work: up to rounding, the least upper bound."""
+        """The support computed with more work: the exact maximum up to rounding."""
         return self.support(rows)
 
     def outer_support(self, rows: Tensor) -> Tensor:
-        """An upper bound of sum |row_i| |x_i - center_i|, what rounding errors are weighed by."""
+        """Upper bound on sum |row_i| |x_i - center_i|, the weight of rounding errors."""
         return self.support(rows)
 
     def reach(self, rows: Tensor) -> Tensor:
-        """An upper bound of |row . (x - center)|, [..., rows]."""
+        """Upper bound on |row . (x - center)|, [..., rows]."""
         support = self.support(rows)
         return support if self.symmetric else torch.maximum(support, self.support(-rows))
 
     def unsure(self, rows: Tensor, reach: Tensor) -> Tensor:
-        """How far a support of the rows, computed as `reach` [..., rows], may be too low.
+        """Upper bound on how far the computed support `reach` [..., rows] of the rows is too low.
 
-        It is a sum of products of nonnegative numbers: a subtraction and a sum for each radius, a
-        product, as many sums as there are inputs, a root, and five more for a clipped ball.
+        The support is a sum of products of nonnegative numbers. Its roundings: a subtraction and a
+        sum for each radius, a product, as many sums as there are inputs, a square root, and five
+        more for a clipped ball.
         """
         return unit(rows.dtype).share(rows.shape[-1] + 10) * reach
 
     def least(self, rows: Tensor, values: Tensor) -> Tensor:
-        """The least value over the domain of row . (x - center) + value, [..., rows]."""
+        """Minimum over the domain of row . (x - center) + value, [..., rows]."""
         return values - self.support(-rows)
 
 
 def along(sizes: Tensor, radius: Tensor) -> Tensor:
-    """sum sizes_i radius_i for both at least 0, with all that underflow may have taken from it."""
+    """sum sizes_i radius_i of nonnegative numbers, plus its possible loss to underflow."""
     lost = unit(sizes.dtype).lost
     if sizes.dim() == 2 and radius.dim() == 3:  # the same rows in each box of a batch
         return (radius.squeeze(-2) + lost) @ sizes.T + lost * sizes.shape[-1]
@@ -94,12 +95,12 @@ def along(sizes: Tensor, radius: Tensor) -> Tensor:
 
 
 def _times(radius: float, norm: Tensor) -> Tensor:
-    """radius * norm, with what underflow may have taken from it."""
+    """radius * norm, plus its possible loss to underflow."""
     return radius * norm + unit(norm.dtype).lost
 
 
 def _around(center: Tensor, radius: float) -> Box:
-    """The box around a ball: half of an eps of all terms is what one sum rounds off."""
+    """The box around a ball; one sum rounds off at most half an eps of the size of its terms."""
     size = unit(center.dtype)
     spare = size.share(1) * (center.abs() + radius) + size.lost
     return Box(center - (radius + spare), center + (radius + spare))
@@ -113,7 +114,7 @@ def norm_of(rows: Tensor, *, keepdim: bool = False) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Box(Domain):
-    """lower <= x <= upper, coordinate by coordinate; the l-infinity ball with radii of its own."""
+    """lower <= x <= upper, coordinate by coordinate: an l-infinity ball with a radius for each."""
 
     lower: Tensor  # [..., inputs]
     upper: Tensor  # [..., inputs]
@@ -124,7 +125,7 @@ class Box(Domain):
 
     @cached_property
     def radius(self) -> Tensor:
-        """How far the box reaches from the centre as it is rounded."""
+        """Distance [..., inputs] from the rounded centre to the farther side of the box."""
         return torch.maximum(self.upper - self.center, self.center - self.lower)
 
     def support(self, rows: Tensor) -> Tensor:
@@ -147,11 +148,11 @@ class Box(Domain):
         return self
 
     def at(self, index: Tensor) -> Box:
-        """Some of a batch of boxes [batch, inputs]."""
+        """The boxes `index` of a batch of boxes [batch, inputs]."""
         return Box(self.lower[index], self.upper[index])
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Box:
-        """Rounded outwards if the precision is lower or a bound is not a normal number."""
+        """The box, rounded outwards if the precision is lower or a bound is not a normal number."""
         return Box(
             rounded_down(self.lower.to(device), dtype), -rounded_down(-self.upper.to(device), dtype)
         )
@@ -209,7 +210,7 @@ class L1Ball(Domain):
         return self.center + step
 
     def project(self, points: Tensor) -> Tensor:
-        """Soft thresholding by the level at which the l1 norm of what is left is the radius."""
+        """Soft thresholding, by the level at which the l1 norm of the result is the radius."""
         offset = points - self.center
         sizes = offset.abs().sort(dim=-1, descending=True).values
         count = torch.arange(1, sizes.shape[-1] + 1, device=sizes.device, dtype=sizes.dtype)

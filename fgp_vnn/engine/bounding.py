@@ -97,7 +97,7 @@ def tighten(problem: Problem, patience: Budget) -> Tensor:
     """Lower bounds [rows] on the outputs, after tightening the bounds of the hidden neurons at
     which open rows lose most: twice as many neurons in each round, as long as that pays. Reduces
     the problem to the disjuncts still open."""
-    count, pays = problem.strategy.hidden.worthwhile, problem.strategy.hidden.worth_gain
+    count, gain = problem.strategy.hidden.worthwhile, problem.strategy.hidden.worth_gain
     least, missing = bound_outputs(problem, None), torch.inf
     while count < 2 * problem.query.network.neurons and not patience.expired():
         left = open_disjuncts(problem, least)
@@ -109,7 +109,7 @@ def tighten(problem: Problem, patience: Budget) -> Tensor:
         if open_disjuncts(problem, least):
             least = torch.fmax(least, bound_outputs(problem, problem.strategy.slopes.rows))
         before, missing = missing, -float(least.min())
-        if missing > (1 - pays) * before:
+        if missing > (1 - gain) * before:
             break
         count *= 2
     return least
@@ -244,8 +244,8 @@ def refine(problem: Problem, patience: Budget) -> None:
     """Tighten the bounds of each hidden layer by slopes optimised for it."""
     keep = problem.log.refined if problem.log.wanted else None
     query, bounds, slopes = problem.query, problem.bounds, problem.strategy.slopes
-    tighten = partial(refine_layers, query, bounds, slopes, patience, keep)
-    problem.bounds = problem.spread_out(tighten)
+    refined = partial(refine_layers, query, bounds, slopes, patience, keep)
+    problem.bounds = problem.spread_out(refined)
 
 
 def drop_and_bound(problem: Problem) -> list[int]:
@@ -262,7 +262,7 @@ def by_inputs(problem: Problem) -> bool:
     return few and isinstance(problem.query.domain, Box) and problem.settings.engine != "walk"
 
 
-def inputs_have_a_turn(problem: Problem) -> bool:
+def inputs_after_neurons(problem: Problem) -> bool:
     """Whether to try input splits after neuron splits: if there are not too many inputs, or if a
     neuron reads few of them."""
     network, numbers = problem.query.network, problem.strategy.inputs

@@ -241,5 +241,5 @@ def _reporter(ends: Ends, made: SmallBall, radius: float) -> Reporter:
     return Reporter(goal, lower, offer)
 
 
+# The last steps of a radius: bisection over balls in a smooth network, else neuron splits.
 NEAREST = (halve_balls, split_nearest, split_growing)
-"""Splits of neurons, or of balls where these have no exact leaves."""

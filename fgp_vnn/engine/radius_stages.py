@@ -76,6 +76,7 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
     """
     if ends.plain <= tolerance or ends.budget.expired():
         return
+    # If time runs out below, it has run out for every later call as well.
     ends.plain = tolerance
     low, high = 0.0, min(ends.maximum, ends.upper)
     at_low, at_high = _least(ends, 0.0), _least(ends, high)

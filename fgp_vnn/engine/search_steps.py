@@ -12,7 +12,7 @@ from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, inputs_have_a_turn, refine
+from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, inputs_after_neurons, refine
 from fgp_vnn.engine.linearised import nearly_affine
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
@@ -51,7 +51,7 @@ def walk_few(problem: Problem) -> Verdict | None:
 def walk(problem: Problem, regions: int | None = None) -> Verdict:
     """Walk to the end, or through at most `regions` regions; `unknown` for a network that is not
     piecewise linear."""
-    if smooth := problem.query.network.smooth:
+    if smooth := problem.query.network.smooth_names:
         reason = f"the walk is for piecewise-linear networks, and this one has {smooth}"
         return problem.verdict("unknown", reason=reason)
     problem.reduce_inputs()
@@ -148,7 +148,7 @@ def split_shortly(problem: Problem) -> Verdict | None:
     verdict = _kept(problem, search, outcome)
     if not outcome.unfinished or problem.budget.expired():
         return verdict
-    if inputs_have_a_turn(problem):
+    if inputs_after_neurons(problem):
         other = _input_splits(problem, problem.budget.share(problem.strategy.inputs.share))
         verdict = problem.report("split", run_shared(problem, other))
     return verdict if verdict.status in ("sat", "unsat") else None

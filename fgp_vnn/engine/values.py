@@ -81,7 +81,7 @@ def find_lows(
     hear(_unshifted(least, shift), lowest.value)
     near = allowed
     if method == "split" and not budget.expired() and bool((least <= 0).any()):
-        near = torch.fmax(allowed, _rounding(rows, lowest, least, settings, budget))
+        near = torch.fmax(allowed, _rounding(rows, lowest, least, problem))
         inner = Lowest(allowed.clone(), Lowest.of(problem.query).points)
 
         def heard(low: Tensor) -> None:
@@ -96,15 +96,13 @@ def find_lows(
     return Lows(least, lowest.value, lowest.points, closed, problem.statistics)
 
 
-def _rounding(
-    rows: ValueRows, lowest: Lowest, least: Tensor, settings: Settings, budget: Budget
-) -> Tensor:
+def _rounding(rows: ValueRows, lowest: Lowest, least: Tensor, problem: Problem) -> Tensor:
     """Distance [rows] between a proved bound and a value that rounding alone causes, measured at
     the lowest known point of the row with the lowest bound. No search comes nearer."""
     point = lowest.points[int(least.argmin())]
-    proved = least_at(rows, point, settings, budget)
+    proved = least_at(rows, point, problem.settings, problem.budget)
     lost = rows.ask(Box(point, point)).network(point.unsqueeze(0))[0] - proved
-    return torch.where(lost.isfinite(), Strategy().inputs.rounding * lost, 0.0)
+    return torch.where(lost.isfinite(), problem.strategy.inputs.rounding * lost, 0.0)
 
 
 def least_at(rows: ValueRows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:

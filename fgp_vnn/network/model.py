@@ -223,7 +223,7 @@ class Network:
         return all(f is RELU for f in self.activations)
 
     @property
-    def smooth(self) -> str:
+    def smooth_names(self) -> str:
         """The names of the activations other than ReLU, separated by commas."""
         return ", ".join(sorted({f.name for f in self.activations if f is not RELU}))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -98,9 +98,13 @@ def property_of(inputs: Condition, unsafe: Condition) -> Property:
     return Property(cases, names.inputs, names.outputs, "1.0", *declared, tuple(warnings))
 
 
-def any_of(conditions: Sequence[Condition]) -> Condition:
-    """The disjunction of the conditions."""
-    first, *rest = conditions
-    for other in rest:
-        first._checked(other)
-    return Condition(first.space, (Or(tuple(c.formula for c in conditions)),))
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    """The condition that at least one of the conditions holds."""
+    given = list(conditions)
+    if not given:
+        raise InputError("any_of needs at least one condition")
+    if not isinstance(given[0], Condition):
+        raise InputError(f"any_of takes conditions on variables, not {type(given[0]).__name__}")
+    for other in given[1:]:
+        given[0]._checked(other)
+    return Condition(given[0].space, (Or(tuple(c.formula for c in given)),))

@@ -82,12 +82,16 @@ class Case:
 
     def contains(self, x: Array) -> bool:
         """Whether x [inputs] lies in the box and off its open faces, with no tolerance."""
+        return bool(self.inside(x).all())
+
+    def inside(self, x: Array) -> NDArray[np.bool_]:
+        """Mask [inputs] of the values of x that lie in their interval, with no tolerance."""
         inside = (self.lower <= x) & (x <= self.upper)
         if self.open_lower is not None:
             inside &= (self.lower < x) | ~self.open_lower
         if self.open_upper is not None:
             inside &= (x < self.upper) | ~self.open_upper
-        return bool(inside.all())
+        return np.asarray(inside)
 
     def without_single(self) -> NDArray[np.bool_]:
         """Mask [inputs] of inputs without a float32 in their bounds, such as one fixed at 0.1."""

@@ -44,7 +44,7 @@ def format_results(verdict: Verdict, prop: Property | None = None) -> str:
         raise ValueError("the counterexample does not have the property's sizes")
     if not (np.isfinite(example.x).all() and np.isfinite(example.y).all()):
         raise ValueError("a counterexample has to be finite")
-    return "sat\n" + (_assignment(example) if prop.version == "1.0" else _witness(example, prop))
+    return "sat\n" + (_assignment(example) if prop.version == "1.0" else _blocks(example, prop))
 
 
 def write_results(path: str | Path, verdict: Verdict, prop: Property | None = None) -> None:
@@ -70,7 +70,7 @@ def read_results(path: str | Path, prop: Property | None = None) -> ResultsFile:
             raise InputError(f"text after {status}")
         lines = [line.strip() for line in rest.splitlines() if line.strip()]
         if _HEADER.fullmatch(lines[0]):
-            return ResultsFile(status, *_read_witness(lines, prop))
+            return ResultsFile(status, *_read_blocks(lines, prop))
         return ResultsFile(status, *_read_assignment(rest))
     except InputError as error:
         raise InputError(f"results file {path}: {error}") from None
@@ -83,7 +83,7 @@ def _assignment(example: Counterexample) -> str:
     return "(" + "\n".join(pairs) + ")\n"
 
 
-def _witness(example: Counterexample, prop: Property) -> str:
+def _blocks(example: Counterexample, prop: Property) -> str:
     """NAME TYPE [shape], then one value per line; the grammar of 2.0 has no exponents."""
     found: dict[str, list[str]] = {}
     sides = ((example.x, prop.input_variables), (example.y, prop.output_variables))
@@ -139,7 +139,7 @@ def _read_assignment(text: str) -> tuple[Array, Array | None]:
     return np.array(found["X"]), np.array(found["Y"]) if found["Y"] else None
 
 
-def _read_witness(lines: list[str], prop: Property | None) -> tuple[Array, Array | None]:
+def _read_blocks(lines: list[str], prop: Property | None) -> tuple[Array, Array | None]:
     """Parse blocks of a header line and its values."""
     blocks: list[tuple[Variable, list[float]]] = []
     for line in lines:

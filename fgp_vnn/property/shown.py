@@ -55,22 +55,15 @@ def _flattened(parts: Iterable[Formula], kind: type[Formula]) -> Iterator[Formul
 
 
 def _row(row: Row, names: Names) -> str:
-    """A comparison as text; negative terms move to the other side, where they are positive."""
+    """A comparison of outputs as text; negative terms move to the other side, where they are
+    positive."""
     sign = "<" if row.as_written.strict else "<="
-    named = [(_name(names, place), factor) for place, factor in row.terms]
+    named = [(names.name(names.inputs + output), factor) for output, factor in row.terms]
     less = [(name, factor) for name, factor in named if factor > 0]
     more = [(name, -factor) for name, factor in named if factor < 0]
     if not less and more:
         return f"{show_sum(more)} {_FLIPPED[sign]} {show_sum((), -row.limit)}"
     return f"{show_sum(less)} {sign} {show_sum(more, row.limit)}"
-
-
-def _name(names: Names, place: int) -> str:
-    """The name of the variable at a place in a row: an output, or an input after the outputs."""
-    if place < names.outputs:
-        return names.name(names.inputs + place)
-    inputs = {behind: variable for variable, behind in (names.passed or {}).items()}
-    return names.name(inputs[place])
 
 
 def _term(name: str, factor: float) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.base.words import plural
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Cut, Setting, cut, halves
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Cut, Setting, children, cut
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.pace import Pace
@@ -244,4 +244,4 @@ def _halved(batch: Batch, neuron: Tensor, where: Cut | None) -> Batch:
     """Both children of each bundle: first all with their neuron [bundles] off, then all on."""
     held = {name: torch.cat([part, part]) for name, part in batch.held.items()}
     level, share = batch.level.repeat(2), batch.share.repeat(2) / 2
-    return Batch(halves(batch.bundles, neuron, where), level, share, held)
+    return Batch(children(batch.bundles, neuron, where), level, share, held)

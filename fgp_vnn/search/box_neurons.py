@@ -32,7 +32,7 @@ from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.boxes import BoundedBoxes, Subdivision
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, children, set_out
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Strategy
@@ -63,7 +63,7 @@ class _Open(NamedTuple):
     def halved(self) -> _Open:
         """Both children of each bundle."""
         twice = (part.repeat(2) for part in (self.owner, self.neuron))
-        return _Open(halves(self.bundles, self.neuron), *twice)
+        return _Open(children(self.bundles, self.neuron), *twice)
 
     @staticmethod
     def joined(some: list[_Open]) -> _Open:

@@ -150,7 +150,7 @@ def rounding_of(setting: Setting) -> Rounding | None:
     return Rounding(query.network, query.domain, setting.bounds) if linear else None
 
 
-def halves(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
+def children(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
     """Both children of each bundle: first all with their neuron [bundles] off, then all with it on.
     With a `cut`, the neuron is at most at the cut point in the first and at least in the second."""
     index = neuron.unsqueeze(-1)

@@ -14,7 +14,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.lines import Lines
 from fgp_vnn.bounds.slopes import Rows
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, cut, halves
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, children, cut
 
 
 def choose(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
@@ -42,12 +42,12 @@ def _of_intervals(setting: Setting, bounded: BoundedBundles, at: Tensor, neuron:
     """The bounds [2 at] that both children start with; smooth neurons have new lines in them."""
     network, domain = setting.coarse or (setting.query.network, setting.query.domain)
     widths, dtype = setting.widths, network.dtype
-    children = halves(bounded.bundles.at(at), neuron, cut(setting, bounded, at, neuron))
-    signs, ends = torch.split(children.signs, widths, -1), children.intervals(widths)
+    both = children(bounded.bundles.at(at), neuron, cut(setting, bounded, at, neuron))
+    signs, ends = torch.split(both.signs, widths, -1), both.intervals(widths)
     bounds = setting.bounds.to(dtype).within(signs, ends)
-    rows = setting.rows[children.disjunct].to(dtype)
+    rows = setting.rows[both.disjunct].to(dtype)
     asked = Rows(network, domain, len(widths), rows, bounds, signs, ends=ends)
-    least = asked.backward(setting.multipliers(children).to(dtype)).least.squeeze(-1)
+    least = asked.backward(setting.multipliers(both).to(dtype)).least.squeeze(-1)
     # A bound of a bundle holds in its children, whatever their lines.
     return torch.fmax(least, bounded.result.least[at, 0].to(dtype).repeat(2))
 

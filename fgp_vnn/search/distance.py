@@ -47,7 +47,6 @@ class Distance(Goal):
         self.leaves = 0  # bundles that turned out to be regions
         self._projections = strategy.projections
         self._small = 0 < setting.query.network.neurons <= strategy.hidden.small
-        self.again = not self._small
         self._rise = strategy.hidden.rise * ball.radius
 
     def first(self, count: int) -> Held:

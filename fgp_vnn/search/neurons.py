@@ -284,7 +284,7 @@ class NeuronSplits(Divisible):
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
         if goal.unsettled:
             reason = why_open(plural(goal.unsettled, "region"), goal.gaps, lp)
-            if smooth := goal.setting.query.network.smooth:
+            if smooth := goal.setting.query.network.smooth_names:
                 open_ones = plural(goal.unsettled, "bundle")
                 reason = f"{open_ones} left open in which only {smooth} is not linear"
             return Outcome("unknown", reason=reason, statistics=statistics)

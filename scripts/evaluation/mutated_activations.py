@@ -152,8 +152,8 @@ ACTIVATIONS: tuple[Change, ...] = (
     (
         "masked entries count",
         _MASKS,
-        'w.curve("Exp", w.add(other, own, "Sub")), counted)',
-        'w.curve("Exp", w.add(other, own, "Sub")), None)',
+        'w.curve("Exp", w.binary("Sub", other, own)), counted)',
+        'w.curve("Exp", w.binary("Sub", other, own)), None)',
     ),
     ("scores of any size", _MASKS, 'scores = w.curve("Within", scores)', "scores = scores"),
     ("whole numbers without ends", _QUANTISED, "float(ends.max), shape", "1e9, shape"),

@@ -43,8 +43,8 @@ TABLES: dict[str, dict[str, dict[str, Any]]] = {  # table -> column -> settings
 }
 Rows = list[dict[str, Any]]
 NOTE = (
-    "Counts are robust/not robust/unknown/timeout. Every `not robust` of ours has a witness in "
-    "its CSV file, in the ball by exact arithmetic and confirmed by running the network; every "
+    "Counts are robust/not robust/unknown/timeout. Every `not robust` of ours has a counterexample "
+    "in its CSV file, in the ball by exact arithmetic and confirmed by running the network; every "
     "`robust` is a proof. A published upper bound below our verified accuracy contradicts these "
     "proofs. Two causes are known: the original program accepts points whose two greatest "
     "probabilities differ by 1e-3, and with its cache of the first layer it projects onto the "

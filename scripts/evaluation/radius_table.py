@@ -65,7 +65,7 @@ NOTE = (
     "(Zhang et al. 2018), and the largest radius that they prove; computed by this program, not "
     "by its authors'. *FastLin* (Weng et al. 2018): two parallel lines for every ReLU, by "
     "`scripts/evaluation/fastlin.py`, not by its authors' program, and without account of "
-    "rounding. *at most*: the median distance of the nearest adversarial example found, over "
+    "rounding. *at most*: the median distance of the nearest counterexample found, over "
     "CROWN's bound; no method can have a larger ratio to CROWN on that point."
 )
 

@@ -28,7 +28,7 @@ class Reference:
     status: str  # robust, not_robust, unknown or timeout
     regions: int
     seconds: float
-    witness: Array | None = None
+    counterexample: Array | None = None
 
 
 def layers_of(network: Any) -> list[Layer]:
@@ -79,9 +79,9 @@ def reference_walk(
         pattern = queue.popleft()
         explored += 1
         forms = region_forms(layers, np.split(pattern, np.cumsum(widths)[:-1]))
-        met, witness = _decision(layers, forms[-1], x, epsilon, label)
-        if witness is not None:
-            return Reference("not_robust", explored, time.perf_counter() - begin, witness)
+        met, counterexample = _decision(layers, forms[-1], x, epsilon, label)
+        if counterexample is not None:
+            return Reference("not_robust", explored, time.perf_counter() - begin, counterexample)
         unknown |= met
         if met and not full_queue:
             break

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fgp_vnn.attack.ball_judge import within
+from fgp_vnn.attack.ball_judge import BallJudge, within
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.robustness import NORMS, Norm
 from fgp_vnn.property.numbers import snap
@@ -178,3 +178,12 @@ def test_whether_a_point_is_in_a_ball_is_decided_exactly_at_every_size(norm: Nor
             for near in (least, np.nextafter(least, 0), np.nextafter(least, 1)):
                 inside = sum(Fraction(v) ** 2 for v in tiny[1]) <= Fraction(near) ** 2
                 assert within(tiny[0].astype(np.float32), tiny[1], near, "l2") == inside
+
+
+@pytest.mark.parametrize(
+    ("targets", "found"), [(None, True), ((1,), True), ((0, 1), True), ((0,), False), ((2,), False)]
+)
+def test_a_class_is_not_a_target_of_itself(targets: tuple[int, ...] | None, found: bool) -> None:
+    center, lower, upper = doubles(1, 0, -9), doubles(-1, -2, -11), doubles(3, 2, -7)
+    judge = BallJudge(center, 2.0, "linf", lower, upper, lambda x: x, 0, targets)
+    assert (judge(torch.tensor([[0.0, 1.0, -9.0]])) is not None) == found

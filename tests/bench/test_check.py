@@ -51,6 +51,25 @@ def test_a_point_is_judged_in_float32_with_no_tolerance(
     assert bool(message) == bool(found)
 
 
+@pytest.mark.parametrize(
+    ("bounds", "point", "message"),
+    [
+        ("(> X_0 0)(<= X_0 1)(>= X_1 0)(<= X_1 1)", [0, 0.5], "X_0 = 0 is not in (0, 1]"),
+        ("(>= X_0 0)(<= X_0 1)(>= X_1 0)(< X_1 1)", [0.5, 1], "X_1 = 1 is not in [0, 1)"),
+        # No float32 is 0.1, so the value of X_0 as written counts.
+        ("(= X_0 0.1)(>= X_1 0)(< X_1 1)", [0.1, 1], "X_1 = 1 is not in [0, 1)"),
+    ],
+)
+def test_a_point_on_an_open_face_is_reported_with_the_face(
+    files: tuple[Path, Path], bounds: str, point: list[float], message: str
+) -> None:
+    declared = "".join(f"(declare-const {name}_{i} Real)" for name in "XY" for i in (0, 1))
+    asserts = f"{bounds}(>= Y_0 -9)".replace(")(", "))(assert (")
+    files[1].write_text(f"{declared}(assert {asserts})")
+    found = counterexample_fault(np.array(point), OnnxFile(files[0]), load_property(files[1]))
+    assert found == f"counterexample on an open face of the box: {message}"
+
+
 RELATED = (
     "".join(f"(declare-const {name}_{i} Real)" for name in "XY" for i in (0, 1))
     + "".join(f"(assert (>= X_{i} 0.0))(assert (<= X_{i} 1.0))" for i in (0, 1))

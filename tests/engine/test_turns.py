@@ -12,7 +12,7 @@ import torch
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.bounding import bound_root, by_inputs, inputs_have_a_turn
+from fgp_vnn.engine.bounding import bound_root, by_inputs, inputs_after_neurons
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
@@ -172,7 +172,7 @@ def test_inputs_are_split_first_only_where_there_are_few_of_them() -> None:
     ):
         strategy = Strategy(inputs=inputs)
         asked = Problem(query, lambda points: None, SPLIT, UNLIMITED, strategy, NullLog(query))
-        assert (by_inputs(asked), inputs_have_a_turn(asked)) == (first_of_all, turn)
+        assert (by_inputs(asked), inputs_after_neurons(asked)) == (first_of_all, turn)
 
 
 def test_without_attacks_there_are_none_between_boxes_either(

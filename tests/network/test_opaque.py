@@ -88,6 +88,25 @@ def test_a_literal_batch_of_one_inside_does_not_stop_a_batch(tmp_path: Path) -> 
     assert program.slopes(POINTS, torch.ones_like).shape == POINTS.shape
 
 
+@pytest.mark.parametrize("limit", [1e9, np.inf])  # with inf, the file is converted as it is written
+def test_memory_is_counted_for_the_tensors_of_an_input_and_not_for_weights(
+    tmp_path: Path, limit: float
+) -> None:
+    builder = Builder([1, 100])
+    inside = builder.op("Min", "x", builder.const(limit))
+    for _ in range(9):
+        inside = builder.op("Sign", inside)
+    program = load_opaque(builder.save(tmp_path / "many.onnx", inside))
+    assert program.differentiable and 1100 <= program.entries < 2000
+    builder = Builder([1, 100])
+    inside = builder.op("Min", "x", builder.const(limit))
+    weights = builder.random(100, 100)
+    program = load_opaque(
+        builder.save(tmp_path / "wide.onnx", builder.op("MatMul", inside, weights))
+    )
+    assert program.differentiable and 300 <= program.entries < 1000
+
+
 def random_values(builder: Builder) -> str:
     noise = builder.op("RandomUniformLike", "x", dtype=TensorProto.FLOAT)
     return str(builder.op("Add", "x", noise))

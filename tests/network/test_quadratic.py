@@ -60,4 +60,4 @@ def test_a_file_with_a_form_is_read_as_squares(tmp_path: Path, scale: float) -> 
     axes = builder.ints(1)
     total = builder.op("ReduceSum", builder.op("Mul", "x", moved), axes, keepdims=1)
     network = load_network(builder.save(tmp_path / "a.onnx", total)).network
-    assert "Square" in network.smooth
+    assert "Square" in network.smooth_names

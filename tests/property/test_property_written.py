@@ -120,6 +120,11 @@ def test_comparisons_of_arrays_are_about_all_entries_and_any_about_one() -> None
     assert format_property(same) == format_property(prop)
 
 
+def test_any_of_takes_what_can_be_read_only_once() -> None:
+    listed = any_of([Y[i] >= Y[0] for i in (1, 2)])
+    assert any_of(Y[i] >= Y[0] for i in (1, 2)).formula == listed.formula
+
+
 def test_sums_and_matrix_products_are_exact() -> None:
     rows = np.array([[1.0, -2.0, 0.1], [0.0, 1.0, 0.0]])
     condition = rows @ Y - 0.2 <= np.array([0.1, 1.0])
@@ -141,6 +146,8 @@ def test_sums_and_matrix_products_are_exact() -> None:
         (lambda: float("nan") >= X, "finite"),
         (lambda: space_variables(Space((2,), (1,)))[0][0] + Y[0], "different networks"),
         (lambda: property_of(in_box(), cast(Condition, True)), "a condition on variables"),
+        (lambda: any_of([]), "any_of needs at least one condition"),
+        (lambda: any_of([cast(Condition, True)]), "any_of takes conditions"),
     ],
 )
 def test_what_is_no_property_is_refused_with_what_to_do(

@@ -52,7 +52,7 @@ def test_a_counterexample_is_written_in_the_competition_form() -> None:
     assert text == "sat\n((X_0 0.5)\n(X_1 0.10000000149011612)\n(Y_0 -1.5))\n"
 
 
-def test_a_2_0_witness_names_every_variable_in_order_without_exponents() -> None:
+def test_a_2_0_counterexample_names_every_variable_in_order_without_exponents() -> None:
     lines = format_results(sat([0.1, 1e-30, 3.0], [0.0, -2e30]), NEW).splitlines()
     assert lines[:3] == ["sat", "A float32 [1,2]", "0.10000000149011612"]
     assert lines[4:8] == ["B Real []", "3.0", "Out float32 [2]", "0.0"] and len(lines) == 9
@@ -192,7 +192,7 @@ def test_a_bad_results_file_is_an_input_error(tmp_path: Path, text: str, expecte
     assert expected in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_witness_for_another_property_is_an_input_error(tmp_path: Path) -> None:
+def test_a_counterexample_for_another_property_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_text("sat\nA float32 [2]\n1.0\n2.0\n")
     with pytest.raises(InputError, match="differ from the property's: A \\[1, 2\\], B \\[\\]"):
         read_results(tmp_path / "out.txt", NEW)

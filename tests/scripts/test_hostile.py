@@ -20,7 +20,7 @@ from hostile_cases.formula import Formula
 from hostile_cases.kinds import KINDS
 from hostile_cases.oracle import Oracle, Program, ball_segments, in_ball
 from hostile_cases.pool import Task, run_all
-from hostile_cases.tool import Answer, Options, Tool, fgp_vnn_tool
+from hostile_cases.tool import Answer, Options, Tool, command_options, fgp_vnn_tool
 from tests.helpers.network_models import Builder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the verifier, at such magnitudes
@@ -76,6 +76,20 @@ def test_a_liar_is_caught_and_can_be_asked_again(
         path.name for path in folder.iterdir()
     }
     assert "fgp-vnn verify model.onnx prop.vnnlib" in (folder / "repeat.sh").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"attack": False, "lp": True}, " --no-attack --lp"),
+        ({"attack": True, "lp": False, "alternate": False}, " --no-alternate"),
+        ({"float32_semantics": True, "engine": "walk"}, " --float32-semantics --engine walk"),
+    ],
+)
+def test_a_command_has_the_options_that_differ_from_the_defaults(
+    options: Options, words: str
+) -> None:
+    assert command_options(options) == words
 
 
 @pytest.mark.parametrize("status", ["robust", "not_robust"])
@@ -182,11 +196,11 @@ def test_the_whole_range_of_one_input_is_known() -> None:
     spike = builder.op("Gemm", builder.op("Relu", sides), weight, builder.const([1.0]))
     exact = ExactNetwork(builder.model(builder.op("Relu", spike)).SerializeToString())
     ends = [Fraction(0)], [Fraction(1)]
-    found = exact.witness(Formula.of(b"(assert (>= Y_0 1))"), *ends)
+    found = exact.point_where(Formula.of(b"(assert (>= Y_0 1))"), *ends)
     assert found == ([Fraction(float(at))], [Fraction(1)])
-    inside = exact.witness(Formula.of(b"(assert (and (> Y_0 0.5) (< Y_0 0.75)))"), *ends)
+    inside = exact.point_where(Formula.of(b"(assert (and (> Y_0 0.5) (< Y_0 0.75)))"), *ends)
     assert inside is not None and exact(inside[0]) == inside[1]
-    assert exact.witness(Formula.of(b"(assert (> Y_0 1))"), *ends) is None
+    assert exact.point_where(Formula.of(b"(assert (> Y_0 1))"), *ends) is None
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])

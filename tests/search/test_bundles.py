@@ -13,7 +13,7 @@ from torch import Tensor
 from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.bundles import Bundles, Setting, bound, children, set_out
 from fgp_vnn.search.choice import choose
 from fgp_vnn.strategy import Ascent
 from tests.helpers.exact import TOLERANCE, least, polytope
@@ -121,16 +121,16 @@ def test_the_halves_of_a_bundle_cover_it(kind: str, seed: int) -> None:
     at = torch.nonzero(bounded.crossing.any(-1)).flatten()
     parents = bounded.bundles.at(at)
     neuron = choose(setting, bounded, at)
-    children = halves(parents, neuron)
-    assert len(children.signs) == 2 * len(at)
+    both = children(parents, neuron)
+    assert len(both.signs) == 2 * len(at)
     before = inside(query, parents.signs, points)
-    off, on = inside(query, children.signs, points).chunk(2)
+    off, on = inside(query, both.signs, points).chunk(2)
     assert torch.equal(before, off | on)
-    for half, sign in zip(children.signs.chunk(2), (-1, 1), strict=True):
+    for half, sign in zip(both.signs.chunk(2), (-1, 1), strict=True):
         changed = torch.nonzero(half != parents.signs)
         assert torch.equal(changed[:, 1], neuron)
         assert bool((half.gather(-1, neuron.unsqueeze(-1)) == sign).all())
-    for mine, theirs in zip(children.parts(), parents.parts(), strict=True):
+    for mine, theirs in zip(both.parts(), parents.parts(), strict=True):
         if mine.dtype != torch.int8:
             assert torch.equal(mine, torch.cat([theirs, theirs]))
 

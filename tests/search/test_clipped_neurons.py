@@ -12,7 +12,7 @@ from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import Batch, Visited
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, children, set_out
 from fgp_vnn.search.clip_bundles import BundleClipper
 from fgp_vnn.search.clipped_neurons import (
     Clipping,
@@ -51,7 +51,7 @@ def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, Setting, Bu
     for layer in (0, 1):
         crossing = torch.nonzero(setting.bounds.unstable()[layer][0]).flatten()
         neuron = int(crossing[seed % len(crossing)]) + sum(setting.widths[:layer])
-        root = halves(root, torch.full((len(root.signs),), neuron))
+        root = children(root, torch.full((len(root.signs),), neuron))
     return query, setting, root
 
 

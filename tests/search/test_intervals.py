@@ -13,7 +13,7 @@ from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
-from fgp_vnn.search.bundles import Bundles, Setting, bound, cut, halves, set_out
+from fgp_vnn.search.bundles import Bundles, Setting, bound, children, cut, set_out
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.split_points import divisible, split_points
 from fgp_vnn.strategy import Ascent
@@ -83,7 +83,8 @@ def test_a_bundle_is_never_bounded_above_a_row(number: int, steps: int) -> None:
         seen = g[member[i] & known]
         weight = float(bounded.bundles.weights[i].sum())
         room = 1e-9 * (1 + seen.abs())
-        assert bool((weight * seen + room >= bounded.result.least[i]).all()), query.network.smooth
+        above = weight * seen + room >= bounded.result.least[i]
+        assert bool(above.all()), query.network.smooth_names
 
 
 @settings(max_examples=7)
@@ -98,9 +99,9 @@ def test_the_halves_of_a_bundle_cover_it(number: int) -> None:
     neuron = choose(setting, bounded, at)
     assert bool(bounded.crossing[at].gather(-1, neuron.unsqueeze(-1)).all())
     parents = bounded.bundles.at(at)
-    children = halves(parents, neuron, cut(setting, bounded, at, neuron))
+    made = children(parents, neuron, cut(setting, bounded, at, neuron))
     before = inside(query, parents, points)
-    first, last = inside(query, children, points).chunk(2)
+    first, last = inside(query, made, points).chunk(2)
     assert torch.equal(before, first | last)
     both = (first & last).sum()  # but for points on the cut
     assert int(both) <= int((arriving(query, points) == 0).any(-1).sum()) * len(at) + len(at)
@@ -137,6 +138,6 @@ def test_narrower_intervals_have_tighter_bounds() -> None:
             continue
         neuron = choose(setting, bounded, at)
         where = cut(setting, bounded, at, neuron)
-        children = bound(setting, halves(bounded.bundles, neuron, where))
-        tighter += float(children.result.least.min()) > float(bounded.result.least[0]) + 1e-6
+        both = bound(setting, children(bounded.bundles, neuron, where))
+        tighter += float(both.result.least.min()) > float(bounded.result.least[0]) + 1e-6
     assert tighter >= 4

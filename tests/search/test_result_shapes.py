@@ -11,7 +11,7 @@ from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import bound, halves, set_out
+from fgp_vnn.search.bundles import bound, children, set_out
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.clipping import clip_boxes
 from fgp_vnn.search.conjunctions import weigh_rows
@@ -50,8 +50,8 @@ def test_of_bundles(kind: str, inputs: int, counts: tuple[int, ...], bundles: in
     neuron = choose(setting, bounded, at)
     assert neuron.shape == (bundles,)
     assert bounded.regions(at).shape == (bundles, NEURONS)
-    children = halves(some, neuron)
-    assert [len(part) for part in children.parts()] == [2 * bundles] * 6
+    both = children(some, neuron)
+    assert [len(part) for part in both.parts()] == [2 * bundles] * 6
 
 
 @kinds

@@ -1,6 +1,7 @@
-"""Piecewise-linear operators on affine forms, made of ReLU layers, and products of two forms.
+"""Piecewise-linear operators on affine forms, built from ReLU layers, and products of two forms.
 
-A certificate speaks of these layers by number: each node makes its own in the order written here.
+A certificate refers to these layers by number, so the order in which each rule creates its layers
+matters.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def absolute(call: Call) -> Form:
 
 
 def products(call: Call, left: Form, right: Form) -> Form:
-    """One layer of both factors, broadcast as numpy does, first all of the left ones."""
+    """The elementwise product, as one layer that reads all left factors, then all right factors,
+    broadcast as in numpy."""
     shape = np.broadcast_shapes(left.shape, right.shape)
     count = int(np.prod(shape))
 
@@ -67,7 +69,7 @@ def products(call: Call, left: Form, right: Form) -> Form:
 
 
 def clipped(call: Call) -> Form:
-    """low + relu(z - low) - relu(z - high), without the parts whose bound is absent."""
+    """low + relu(z - low) - relu(z - high), without the terms of an absent bound."""
     low, high = call.number("min", 1, -np.inf), call.number("max", 2, np.inf)
     if not low <= high:
         raise UnsupportedError("a lower bound that is not below the upper one")

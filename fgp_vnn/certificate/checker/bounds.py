@@ -1,38 +1,37 @@
-"""Linear bounds in float64, with a bound on their own rounding error: all the arithmetic of the
-checker.
+"""The checker's linear bounds in float64, with bounds on their own rounding error.
 
-A row r of a map F_t is bounded from below by going backward. At a ReLU with l <= z <= u a positive
-coefficient of relu(z) takes a line s*z with 0 <= s <= 1, which lies below; a negative one takes a
-line c*z + m that lies above at both ends of [l, u], and so between them, relu being convex. A
+A backward pass bounds a row r of a map F_t from below. At a ReLU with l <= z <= u, a positive
+coefficient of relu(z) takes a line s*z with 0 <= s <= 1, which lies below. A negative one takes a
+line c*z + m that lies above at both ends of [l, u], and so in between, because relu is convex. A
 neuron that is known, or assumed, to be on or off is linear. An assumption sign*z >= 0 may also
-enter with a multiplier b >= 0: r >= r - b*sign*z wherever it holds. At the input the least value of
-a linear function over a box is read off.
+enter with a Lagrange multiplier b >= 0: r >= r - b*sign*z wherever it holds. At the input, the
+minimum of a linear function over a box has a closed form.
 
 Rounding. Let u = 2^-53 and gamma(n) = n*u / (1 - n*u). A sum of n products computed in any order
 is off by at most gamma(n) times the sum of their absolute values (Higham, Accuracy and Stability
 of Numerical Algorithms, section 3.1), and by 2^-1075 more for each product that underflows.
 
-What stands at each layer of a backward pass is an inequality with the coefficients as computed. If
-those of a vector are off by e in the next one, the bound moves by at most e * max|vector|, and the
-vectors, x and all z_k, are bounded: so nothing that is lost at one layer grows at another. What a
-layer adds to the error is |coefficients| . E_k for a vector E_k that is computed once:
+After each layer of a backward pass, the computed coefficients count as exact. If the coefficients
+of a vector are off by e, the bound moves by at most e * max|vector|, and the vectors, x and all
+z_k, are bounded; so no error made at one layer grows at another. A layer adds |coefficients| . E_k
+to the error, for a vector E_k that is computed once:
 - applying a map of m outputs to n inputs: m products for each coefficient and for the bias, n in
-  the sizes; twice the steps that its entries were composed by, theirs and those of their sizes;
+  the sizes; twice the steps that composed its entries, once for these and once for their sizes;
 - the lines of n neurons: three roundings of each coefficient, and n products with intercepts;
 - at the input of n numbers: n products on either side;
-- sums: a coefficient is added to others once for each map at most, a constant twice for each map,
-  and at the end three times. 4 * maps + 16 covers that.
-All counts are doubled in `gamma`, and errors are taken 1 % larger: that covers the rounding of the
-error bounds themselves.
+- sums: a coefficient is added to others at most once for each map, a constant twice for each map,
+  and three times at the end. 4 * maps + 16 covers that.
+`gamma` doubles all counts, and errors are enlarged by 1 %: that covers the rounding of the error
+bounds themselves.
 
-Other activations have lines or planes of any slope (curves.py), so errors of z_k count with the
-coefficients of z_k; those of offsets count with what offsets are at most.
+Other activations have lines or planes of any slope (curves.py), so errors of z_k are weighted by
+the coefficients of z_k, and errors of offsets by the largest offset.
 
-Underflow. Inside of an E_k it is covered by SMALL, which is added to it and to each number that its
-sizes are made of: the halves in an interval are off by 2^-1075, times weights of any size. All
-others move a bound by less than 2^-1074 times a vector each. TINY covers them as long as no vector
-exceeds LARGE; beyond it nothing is proved. Overflow: a constant that is not finite stays so, and a
-coefficient makes the error infinite or NaN, since no E_k is 0: it proves nothing (`proved`).
+Underflow. Within an E_k it is covered by SMALL, which is added to E_k and to each number that its
+sizes consist of: the halves in an interval are off by 2^-1075, times weights of any size. Any other
+underflow moves a bound by less than 2^-1074 times a vector. TINY covers these as long as no vector
+exceeds LARGE; beyond that the checker gives up. Overflow: a constant that is not finite stays so,
+and a coefficient makes the error infinite or NaN, since no E_k is 0: it proves nothing (`proved`).
 
 Shapes: rows [batch, rows, n]; bounds, slopes, signs and multipliers [batch or 1, n].
 """
@@ -53,20 +52,20 @@ from fgp_vnn.certificate.checker.rounding import SMALL, gamma
 
 LARGE = 1e100
 TINY = 1e-200
-ENTRIES = 4_000_000  # coefficients that are held at once
+ENTRIES = 4_000_000  # largest number of coefficients held at once
 
 
 def proved(bound: Array) -> Array:
-    """The bounds that count: what is infinite or NaN says nothing, which is -inf."""
+    """The lower bounds, with -inf in place of infinite or NaN ones, which prove nothing."""
     return np.where(np.isfinite(bound), bound, -np.inf)
 
 
 class Enclosure:
-    """Bounds of every layer over each of a batch of boxes.
+    """Bounds of every layer over each box of a batch.
 
-    Intervals first; then, for ReLUs that these do not show to be off, and for all neurons of
-    other kinds, a backward pass each. Signs
-    [batch, neurons] that are known already, as of a box around, are believed.
+    Computed by intervals, then by a backward pass for each neuron, except for ReLUs that the
+    intervals prove to be off. `known` are signs [batch, neurons] that are already proved, such as
+    those of an enclosing box.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class Enclosure:
         self.network = network
         self._known = known
         self.box = lower, upper  # [batch, inputs] each
-        self._lines: list[Lines | Planes] = []  # the usual ones, for each layer
+        self._lines: list[Lines | Planes] = []  # of each layer, with default slopes
         self._values: list[tuple[Array, Array]] = []  # bounds of a_k
         self.lower: list[Array] = []  # of z_k, [batch, n_k]
         self.upper: list[Array] = []
@@ -89,7 +88,7 @@ class Enclosure:
                 self._reach(target, affine)
 
     def _reach(self, target: int, affine: AffineMap) -> None:
-        """Bounds of a map's outputs, from those of what it reads."""
+        """Compute the bounds of a map's outputs from the bounds of its sources."""
         read = [(s, self._sizes[s]) for s in affine.weights]
         size = affine.bias_size + np.zeros((len(self.box[0]), 1))
         for s, value in read:
@@ -134,16 +133,15 @@ class Enclosure:
         return middle - reach, middle + reach
 
     def _tighten(self, target: int) -> None:
-        """A backward pass for the neurons that the intervals do not show to be off, if they are
-        ReLUs.
+        """Tighten the bounds by a backward pass for each neuron, except ReLUs proved to be off.
 
-        Those that are on are linear whatever their bounds are, but the intervals of later layers
-        are read off these bounds.
+        ReLUs that are on get one too: they are linear whatever their bounds, but the intervals of
+        later layers depend on these bounds.
         """
         wanted = (self.upper[target] > 0) | (self.network.kinds[target] != RELU)
         most = int(wanted.sum(-1).max(initial=0))
-        # Boxes with fewer such neurons than others get some more rows, which are not used: so what
-        # is found in a box does not depend on the others in the batch.
+        # Boxes with fewer such neurons than others get extra rows whose bounds are discarded, so
+        # that the bounds in a box do not depend on the other boxes of the batch.
         chosen = np.argsort(~wanted, axis=-1, kind="stable")[:, :most]
         some = max(1, ENTRIES // (2 * len(wanted) * max(self.widths)))
         for begin in range(0, most, some):
@@ -154,7 +152,7 @@ class Enclosure:
             self.learn(target, part, least[:, part.shape[1] :], below=True)
 
     def signs(self) -> Signs:
-        """What is known of the signs of all neurons, [batch, neurons]: 0 where nothing is."""
+        """The proved signs of all neurons, [batch, neurons]; 0 where unknown."""
         pairs = zip(self.lower, self.upper, strict=True)
         parts = [np.where(low >= 0, 1, np.where(high <= 0, -1, 0)) for low, high in pairs]
         none = np.zeros((len(self.box[0]), 0))
@@ -167,13 +165,14 @@ class Enclosure:
     def learn(
         self, layer: int, neurons: NDArray[np.int64], least: Array, *, below: bool = False
     ) -> None:
-        """z >= least, or -z >= least if `below`, for the neurons [batch, m], where it is finite."""
+        """Store the bounds z >= least, or -z >= least if `below`, of the neurons [batch, m], where
+        they are finite and better than before."""
         known, sign = (self.upper[layer], -1.0) if below else (self.lower[layer], 1.0)
         old = sign * np.take_along_axis(known, neurons, -1)
         np.put_along_axis(known, neurons, sign * np.maximum(proved(least), old), -1)
 
     def least(self, target: int, rows: Array, leaves: Sequence[Leaf] | None = None) -> Array:
-        """Lower bounds [batch, rows] of rows [batch, rows, outputs] of a map, proved."""
+        """Proved lower bounds [batch, rows] of rows [batch, rows, outputs] of a map."""
         with np.errstate(all="ignore"):
             given: Sequence[Leaf | None] = leaves or [None] * target
             known = zip(self.network.kinds, self.lower, self.upper, given, strict=False)
@@ -195,7 +194,8 @@ class Enclosure:
     def _descend(
         self, begun: _Begun, chosen: Sequence[Lines | Planes], leaves: Sequence[Leaf] | None = None
     ) -> Array:
-        """From what the target reads down to the input."""
+        """Continue a backward pass from the target's sources down to the input; returns proved
+        lower bounds [batch, rows]."""
         target, waiting, constant, error = begun
         for layer in range(target - 1, -1, -1):
             coefficient = waiting.pop(layer + 1, None)
@@ -225,10 +225,11 @@ class Enclosure:
     def _pulled(
         self, layer: int, coefficient: Array, chosen: Lines | Planes
     ) -> tuple[Array, Array, Array, Array]:
-        """Coefficients of a_k as those of z_k, what offsets add, the sizes that errors of z_k count
-        with, and what offsets may be off by.
+        """Backward step through an activation: coefficients of z_k from those of a_k, the sum of
+        offsets, the weights of errors of z_k, and the error of the offsets.
 
-        Lines of ReLUs have slopes and offsets of at most 1 and |z|: their error is that of z."""
+        Lines of ReLUs have slopes of at most 1 and offsets of at most |z|, so the error of z covers
+        the error of their offsets."""
         if isinstance(chosen, Lines):
             low, chord, intercept = chosen
             offset = _weigh(np.minimum(coefficient, 0), intercept)
@@ -244,20 +245,21 @@ class Enclosure:
         )
 
     def _line_error(self, layer: int) -> Array:
-        """Of the lines of a layer: what |z| is at most, times the roundings of their products."""
+        """Error of the lines of a layer: upper bound on |z|, times the roundings of their
+        products."""
         lower, upper = self.lower[layer], self.upper[layer]
         return gamma(self._count(layer)) * np.maximum(np.abs(lower), np.abs(upper)) + SMALL
 
     def _count(self, layer: int) -> int:
-        """Roundings of the lines of a layer."""
+        """Number of roundings of the lines of a layer."""
         return int(self.lower[layer].shape[-1]) + 4 * len(self.network.maps) + 16
 
 
 class _Begun(NamedTuple):
-    """A backward pass that has gone through its target map."""
+    """State of a backward pass after its target map."""
 
     target: int
-    waiting: dict[int, Array]  # coefficients of what the map reads
+    waiting: dict[int, Array]  # coefficients of the target map's sources
     constant: Array  # [batch, rows]
     error: Array  # [batch, rows]
 

@@ -1,4 +1,4 @@
-"""A node on its way through the checker's reader: what a rule for its operator may ask."""
+"""A node as the checker's operator rules see it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fgp_vnn.certificate.checker.forms import Constant, Form
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What a node reads, its attributes, and how a ReLU layer and one of another kind are made."""
+    """The inputs and attributes of a node, and functions that add a layer to the network."""
 
     inputs: list[Form | Constant | None]
     attributes: dict[str, Any]
-    outputs: int  # how many it has
+    outputs: int  # number of the node's outputs
     relu: Callable[[Form], Form]
-    layer: Callable[[Form, str, tuple[int, ...]], Form]  # of a kind, with values of a shape
+    layer: Callable[[Form, str, tuple[int, ...]], Form]  # takes z, the layer's kind, its shape
 
     def form(self, index: int = 0) -> Form:
         value = self.inputs[index]
@@ -35,11 +35,11 @@ class Call:
         return value
 
     def ints(self, name: str, index: int) -> list[int] | None:
-        """Whole numbers that older files hold as an attribute and newer ones as an input."""
+        """Integers that older ONNX versions store as an attribute and newer ones as an input."""
         value = self.attributes.get(name, self.constant(index))
         return None if value is None else [int(v) for v in np.ravel(np.asarray(value))]
 
     def number(self, name: str, index: int, default: float) -> float:
-        """One number that older files hold as an attribute and newer ones as an input."""
+        """A number that older ONNX versions store as an attribute and newer ones as an input."""
         value = self.attributes.get(name, self.constant(index))
         return default if value is None else float(np.asarray(value).item())

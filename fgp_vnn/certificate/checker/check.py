@@ -1,13 +1,15 @@
-"""The checker: whether a certificate proves that a property holds.
+"""The checker: decides whether a certificate proves that a property holds.
 
 A property is a union of cases, each a box of inputs and an unsafe set: a disjunction of
-conjunctions of rows g_j(y) = row_j . y - limit_j <= 0. It holds if in no case any disjunct can be
-met. A disjunct cannot be met in a part of the box in which some sum of its rows, with weights that
-are at least 0, is greater than 0; and not in the box, if not in any of the parts that cover it.
+conjunctions of rows g_j(y) = row_j . y - limit_j <= 0. It holds if no disjunct of any case can be
+met. A disjunct cannot be met in a part of the box if some sum of its rows, with nonnegative
+weights, is positive there. It cannot be met in the box if it cannot be met in any of the parts that
+cover it.
 
-Nothing that a certificate says is believed. Its trees say how a box is to be covered, and cover it
-by their form; its slopes, multipliers and weights only choose among valid bounds, which are all
-computed here (bounds.py). So a wrong certificate can fail to prove, and cannot prove what is wrong.
+The checker trusts nothing in a certificate. Its trees divide a box into parts, which cover the box
+by construction. Its slopes, multipliers and weights only choose among valid bounds, and all bounds
+are computed here (bounds.py). So a wrong certificate can fail to prove something true, but cannot
+prove anything false.
 """
 
 from __future__ import annotations
@@ -35,26 +37,26 @@ BATCH = 256
 
 @dataclass
 class Checked:
-    """What a certificate was found to prove, counted."""
+    """Statistics of a checked certificate."""
 
     watch: Callable[[], None] = field(repr=False)  # called after each batch of bounds
     cases: int = 0
     disjuncts: int = 0
     lemmas: int = 0  # bounds of hidden neurons
     leaves: int = 0  # parts of a box for which a bound was computed
-    margin: float = field(default=np.inf)  # the smallest bound of a sum that had to be positive
+    margin: float = field(default=np.inf)  # the smallest bound among those that must be positive
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a file's content, unpacked, and with the weights that lie beside it."""
+    """The SHA-256 of a file's content, given decompressed and with external weights embedded."""
     return hashlib.sha256(data).hexdigest()
 
 
 def check_files(
     certificate: bytes, network: bytes, prop: bytes, watch: Callable[[], None] = lambda: None
 ) -> Checked:
-    """Check a certificate against a network and a property, all as the contents of files; `watch`
-    is called now and then, and may raise to end it."""
+    """Check a certificate against a network and a property, all given as file contents; `watch` is
+    called regularly and may raise to stop."""
     claimed = read_certificate(certificate)
     for what, content, name in (
         ("network", network, claimed.network),
@@ -66,12 +68,12 @@ def check_files(
 
 
 def understood(network: bytes) -> CheckedNetwork:
-    """The network of a file's content; whatever is wrong with it is an InputError."""
+    """Read the network from a file's content; raises InputError for any defect."""
     try:
         return read_network(network)
     except InputError:
         raise
-    except Exception as error:  # what onnx and numpy raise on files that nobody foresaw
+    except Exception as error:  # raised by onnx and numpy on unforeseen files
         raise UnsupportedError(f"the network cannot be read: {one_line(error)}") from None
 
 
@@ -81,9 +83,9 @@ def check(
     prop: Property,
     watch: Callable[[], None] = lambda: None,
 ) -> Checked:
-    """Check every step; raises InputError with the reason where a proof is not one.
+    """Check every step; raises InputError with the reason if the proof fails.
 
-    `watch` is called now and then.
+    `watch` is called regularly and may raise to stop.
     """
     if (network.inputs, network.maps[-1].outputs) != (prop.inputs, prop.outputs):
         raise InputError("the network and the property do not fit together")
@@ -122,7 +124,7 @@ def _check_case(
                 closed |= _check_close(enclosure, case, step, checked)
             else:
                 raise InputError(f"kind {step.kind!r} is not known")
-        except (ValueError, LookupError, OverflowError) as error:  # also of shapes unforeseen
+        except (ValueError, LookupError, OverflowError) as error:  # also from unforeseen shapes
             raise InputError(f"step {index} ({step.kind}): {error}") from None
     left = [d for d in range(len(case.unsafe)) if d not in closed]
     if left:
@@ -130,7 +132,7 @@ def _check_case(
 
 
 def check_lemma(enclosure: Enclosure, step: ProofStep, checked: Checked) -> None:
-    """Bounds of hidden neurons, which later steps may use."""
+    """Prove bounds of hidden neurons and store them in `enclosure` for later steps."""
     network, layer = enclosure.network, step.layer
     if not 0 <= layer < len(network.widths):
         raise InputError(f"layer {layer} is none of the network's")
@@ -157,7 +159,7 @@ def check_lemma(enclosure: Enclosure, step: ProofStep, checked: Checked) -> None
 
 
 def _check_close(enclosure: Enclosure, case: Case, step: ProofStep, checked: Checked) -> set[int]:
-    """The disjuncts that trees of splits of neurons show not to be met in the whole box."""
+    """Check that trees of neuron splits close their disjuncts in the whole box; returns these."""
     network, target = enclosure.network, len(enclosure.network.widths)
     unsafe = Unsafe(case)
     disjuncts = unsafe.disjuncts(step)
@@ -175,7 +177,8 @@ def _check_close(enclosure: Enclosure, case: Case, step: ProofStep, checked: Che
 def _check_boxes(
     network: CheckedNetwork, case: Case, step: ProofStep, checked: Checked
 ) -> set[int]:
-    """The disjuncts that a tree of splits of inputs shows not to be met in any of its boxes."""
+    """Check that a tree of input splits closes its disjuncts in each of its boxes; returns
+    these."""
     for leaf, bound in box_bounds(network, case, step):
         _demand_positive(bound, checked)
         checked.leaves += len(leaf)
@@ -185,10 +188,10 @@ def _check_boxes(
 def box_bounds(
     network: CheckedNetwork, case: Case, step: ProofStep, only: NDArray[np.bool_] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], Array]]:
-    """Lower bounds [batch, disjuncts] of the sums in the leaves [batch] of a tree of boxes.
+    """Yield leaves [batch] of a tree of boxes and lower bounds [batch, disjuncts] of their sums.
 
-    What is known in a box holds in its parts: so some of the inner nodes are bounded first, and
-    the boxes in them start from that. `only` [leaves] says which leaves are wanted.
+    The signs of neurons known in a box hold in its parts. So some inner nodes are bounded first,
+    and the boxes inside start from their signs. `only` [leaves] selects the leaves; None: all.
     """
     unsafe, tree, neurons = Unsafe(case), step.arrays["tree"], sum(network.widths)
     disjuncts = unsafe.disjuncts(step)
@@ -212,7 +215,7 @@ def box_bounds(
 
 
 def _wanted(levels: list[Level], only: NDArray[np.bool_] | None) -> list[NDArray[np.int64]]:
-    """The boxes of each level that have to be bounded: some leaves, and the inner nodes around."""
+    """The boxes to bound in each level: the leaves in `only`, and the inner nodes around them."""
     if only is None:
         return [np.arange(len(level.leaf)) for level in levels]
     result = []
@@ -234,7 +237,7 @@ def _demand_positive(bound: Array, checked: Checked) -> None:
 
 
 def _batches(count: int, each: int, most: int = 4 * BATCH) -> list[slice]:
-    """Parts of so many things, each of which takes so many numbers."""
+    """Slices of range(count) for batches, if one item needs `each` numbers."""
     size = max(1, min(most, ENTRIES // max(1, each)))
     return [slice(begin, begin + size) for begin in range(0, count, size)]
 
@@ -242,7 +245,8 @@ def _batches(count: int, each: int, most: int = 4 * BATCH) -> list[slice]:
 def _choices(
     network: CheckedNetwork, target: int, step: ProofStep, leaves: SignLeaves, part: slice
 ) -> list[Leaf]:
-    """What a batch of leaves assumes and chooses in each layer before the target."""
+    """The slopes, assumed signs and multipliers of a batch of leaves, for each layer before the
+    target."""
     widths = network.widths[:target]
     neurons, count = sum(widths), len(leaves.tree)
     columns, given = step.arrays["columns"], step.arrays["slopes"]

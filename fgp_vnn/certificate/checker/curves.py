@@ -1,22 +1,23 @@
-"""Lines around sigmoids and hyperbolic tangents, and planes around products, proved here.
+"""Proved lines below and above sigmoids and hyperbolic tangents, and planes for products.
 
-*Values.* Nothing is taken from a library of functions: exp(x) = 2^k exp(r) with r = x - k ln 2 and
-|r| < 0.35, by Taylor's series up to r^18, of which the rest is below 1e-25. r is off by at most u =
-2^-53: k times the first 37 bits of ln 2 is exact, and two differences are rounded. Each step of
-Horner's rule rounds three times, of numbers below 1.5, and takes 0.35 of the error before it: no
-more than 8 u in all. So exp is off by at most 16 u of itself, a sigmoid e / (1 + e) or 1 / (1 + e)
-by 64 u, and tanh(z) = 2 sigmoid(2 z) - 1 by 128 u = VALUE; derivatives, of 1 - t^2 and s (1 - s),
-by 512 u = SLOPE. Beyond |x| = 40 the function differs from that at 40 by less than u.
+*Values.* No library function is trusted. exp(x) = 2^k exp(r) with r = x - k ln 2 and |r| < 0.35, by
+Taylor's series up to r^18, whose remainder is below 1e-25. r is off by at most u = 2^-53: k times
+the first 37 bits of ln 2 is exact, and two differences are rounded. Each step of Horner's rule
+rounds three times, numbers below 1.5, and multiplies the previous error by 0.35: at most 8 u in
+all. So exp has a relative error of at most 16 u, a sigmoid e / (1 + e) or 1 / (1 + e) is off by
+64 u, and tanh(z) = 2 sigmoid(2 z) - 1 by 128 u = VALUE; the derivatives 1 - t^2 and s (1 - s) are
+off by 512 u = SLOPE. Beyond |x| = 40 the function differs from its value at 40 by less than u.
 
 *Lines below f with any slope s*, over [l, u]. Both functions are convex for z <= 0 and concave for
-z >= 0. On the concave part f(z) - s z is least at an end. On the convex part [a, b] it is at least
-f(t) - s t + min over the ends e of (f'(t) - s)(e - t), whatever t is: a tangent lies below. The
-lesser of the two holds for both. Lines above follow from f(z) = c - f(-z), c = 0 or 1.
+z >= 0. On the concave part, f(z) - s z has its minimum at an end. On the convex part [a, b] it is
+at least f(t) - s t + min over the ends e of (f'(t) - s)(e - t) for any t, since a tangent lies
+below. The smaller of the two holds on both parts. Lines above follow from f(z) = c - f(-z), c = 0
+or 1.
 
-*Planes p u + q v + c around u v.* For any p and q, u v - p u - q v is linear in each variable, so
-that over a box it is least and greatest at a corner.
+*Planes p u + q v + c below and above u v.* For any p and q, u v - p u - q v is linear in each
+variable, so its minimum and maximum over a box are at corners.
 
-Sums of few terms are off by 16 u of their sizes.
+Sums of few terms are off by at most 16 u times their sizes.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from fgp_vnn.certificate.checker.rounding import SMALL, UNIT
 VALUE, SLOPE, SUM = 128 * UNIT, 512 * UNIT, 16 * UNIT
 PRODUCT = "Mul"
 
-_LN2 = 0.6931471805599453  # roughly: it chooses k
+_LN2 = 0.6931471805599453  # rounded: only used to choose k
 _LN2_HIGH = float.fromhex("0x1.62e42fefap-1")  # 37 bits
 _LN2_LOW = float.fromhex("0x1.cf79abc9e3b3ap-40")  # the rest, to 2^-93
-_POINTS = 9  # at which a function is looked at to choose slopes
+_POINTS = 9  # samples of a function from which slopes are chosen
 
 
 class Planes(NamedTuple):
-    """Lines or planes around the values of a layer: slopes [batch, operands * n], offsets
-    [batch, n]."""
+    """Lines or planes below (low, floor) and above (high, ceiling) the values of a layer: slopes
+    [batch, operands * n], offsets [batch, n]."""
 
     low: Array
     floor: Array
@@ -47,8 +48,8 @@ class Planes(NamedTuple):
     ceiling: Array
 
     def pull(self, coefficient: Array) -> tuple[Array, Array]:
-        """Coefficients of values [batch, rows, n] as those of z, and what offsets add; positive
-        ones take what lies below."""
+        """Coefficients of z from coefficients of values [batch, rows, n], and the sum of offsets;
+        positive coefficients take the line or plane below, negative ones the one above."""
         up, down = np.maximum(coefficient, 0), np.minimum(coefficient, 0)
         times = self.low.shape[-1] // self.floor.shape[-1]
         rise, fall = np.tile(up, times), np.tile(down, times)
@@ -58,12 +59,12 @@ class Planes(NamedTuple):
 
     @property
     def size(self) -> Array:
-        """What offsets are at most, [batch, n]."""
+        """The largest absolute offset, [batch, n]."""
         return np.maximum(np.abs(self.floor), np.abs(self.ceiling))
 
 
 def values(kind: str, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """The range of a layer's values for lower <= z <= upper."""
+    """Lower and upper bounds of a layer's values for lower <= z <= upper."""
     if kind == PRODUCT:
         none = np.zeros((1, lower.shape[-1]))
         return _corners(lower, upper, none, 1), -_corners(lower, upper, none, -1)
@@ -73,9 +74,9 @@ def values(kind: str, lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 def planes(kind: str, lower: Array, upper: Array, alpha: Array | None = None) -> Planes:
-    """What lies around a layer's values for lower <= z <= upper; alpha [batch, z] in [0, 1] chooses
-    among slopes, and takes those in the middle where it is NaN."""
-    upper = np.maximum(lower, upper)  # an assumption that cannot be met
+    """Lines or planes below and above a layer's values for lower <= z <= upper; alpha [batch, z] in
+    [0, 1] chooses the slopes, the middle ones where it is NaN."""
+    upper = np.maximum(lower, upper)  # lower > upper: an assumption that cannot be met
     share = np.full(lower.shape, 0.5) if alpha is None else np.where(np.isnan(alpha), 0.5, alpha)
     if kind == PRODUCT:
         u, v = np.split(np.arange(lower.shape[-1]), 2)
@@ -98,7 +99,7 @@ def planes(kind: str, lower: Array, upper: Array, alpha: Array | None = None) ->
 
 
 def exp(x: Array) -> Array:
-    """exp(x) for |x| <= 80, off by at most 16 units of 2^-53 of itself."""
+    """exp(x) for |x| <= 80, with a relative error of at most 16 * 2^-53."""
     k = np.rint(x / _LN2)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     total = np.ones_like(r)
@@ -108,7 +109,7 @@ def exp(x: Array) -> Array:
 
 
 def _function(kind: str, z: Array) -> Array:
-    """Within VALUE of f(z)."""
+    """f(z), off by at most VALUE."""
     x = np.clip(2 * z if kind == "Tanh" else z, -40.0, 40.0)
     e = exp(-np.abs(x))
     result: Array = np.where(x >= 0, 1.0, e) / (1 + e)
@@ -116,16 +117,16 @@ def _function(kind: str, z: Array) -> Array:
 
 
 def _derivative(kind: str, z: Array) -> Array:
-    """Within SLOPE of f'(z)."""
+    """f'(z), off by at most SLOPE."""
     f = _function(kind, z)
     return 1 - f * f if kind == "Tanh" else f * (1 - f)
 
 
 def offset(kind: str, lower: Array, upper: Array, slope: Array) -> Array:
-    """Proved c with slope z + c <= f(z) over [lower, upper]."""
+    """Proved offset c with slope z + c <= f(z) over [lower, upper]."""
     ends = [_function(kind, e) - slope * e - _spare(slope * e) for e in (lower, upper)]
     concave = np.minimum(np.where(lower >= 0, ends[0], np.inf), ends[1])
-    # The convex part ends at 0 at most, which is an end of the concave part too.
+    # The convex part ends at 0 at the latest, which is also an end of the concave part.
     start, end = np.minimum(lower, 0.0), np.minimum(upper, 0.0)
     t = np.clip(_touch(kind, slope), start, end)
     tilt, reach = _derivative(kind, t) - slope, end - start
@@ -139,12 +140,12 @@ def offset(kind: str, lower: Array, upper: Array, slope: Array) -> Array:
 
 
 def _spare(term: Array) -> Array:
-    """What a value of f and a product beside it are off by."""
+    """Upper bound on the error of a value of f plus a product."""
     return VALUE + SUM * (1 + np.abs(term)) + SMALL
 
 
 def _touch(kind: str, slope: Array) -> Array:
-    """About the z <= 0 at which f has a slope; any number will do."""
+    """Approximately the z <= 0 at which f has this slope; any number is sound."""
     steep = np.clip(slope, 1e-12, 1.0 if kind == "Tanh" else 0.25)
     if kind == "Tanh":
         return -np.arctanh(np.minimum(np.sqrt(1 - steep), 1 - 1e-15))
@@ -153,7 +154,8 @@ def _touch(kind: str, slope: Array) -> Array:
 
 
 def _slopes(kind: str, lower: Array, upper: Array, sign: int) -> tuple[Array, Array, Array]:
-    """Slopes of the convex hull of a few values of sign f: at its ends and in the middle."""
+    """Slopes of the lower convex hull of samples of sign * f: at the lower end, in the middle and
+    at the upper end."""
     share = np.linspace(0, 1, _POINTS).reshape(-1, 1, 1)
     width = np.maximum(upper - lower, 1e-300)
     given = sign * _function(kind, lower + width * share)
@@ -171,7 +173,7 @@ def _slopes(kind: str, lower: Array, upper: Array, sign: int) -> tuple[Array, Ar
 
 
 def _mixed(parts: tuple[Array, Array, Array], alpha: Array) -> Array:
-    """The first where alpha is 0, the second at 1/2, the third at 1."""
+    """Interpolation: the first part at alpha 0, the second at 1/2, the third at 1."""
     first, last = np.maximum(1 - 2 * alpha, 0), np.maximum(2 * alpha - 1, 0)
     result: Array = first * parts[0] + (1 - first - last) * parts[1] + last * parts[2]
     return result

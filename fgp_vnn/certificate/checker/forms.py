@@ -1,15 +1,15 @@
-"""Affine forms: how a tensor depends on what a map reads.
+"""Affine forms: a tensor as an affine function of a map's sources.
 
-A form has a block [n_s, *shape] for each source s, one tensor for each number that the source
-holds. The constant is the block of a source of its own that holds the number 1. A linear operator
+A form has a block [n_s, *shape] for each source s: one tensor of coefficients for each number of
+the source. The constant is the block of an extra source that holds the number 1. A linear operator
 acts on all blocks alike.
 
-Beside each block stand its sizes: the same computed from absolute values throughout. A block's
-entries were computed, and are off from the true ones by at most gamma(steps) times their sizes
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), where `steps` counts the
-roundings that a term passes through. That leaves out underflow, so what might underflow is refused:
-a product of a size of at least LEAST with a factor of at least LEAST_FACTOR is far from it, and
-what an entry smaller than its size loses is nothing beside the rounding of the size.
+Each block has sizes: the same computation with absolute values throughout. A block's computed
+entries are off from the exact ones by at most gamma(steps) times their sizes (Higham, Accuracy and
+Stability of Numerical Algorithms, section 3.1), where `steps` counts the roundings that a term
+passes through. That leaves out underflow, so weights that might underflow are refused: a product of
+a size of at least LEAST with a factor of at least LEAST_FACTOR is far from underflow, and the loss
+of an entry smaller than its size is negligible beside the rounding of the size.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Constant = NDArray[Any]
 Blocks = dict[int, Array]
 
 ONE = -1  # the source that holds the number 1
-LEAST, LEAST_FACTOR = 1e-220, 1e-70  # of sizes and factors that are not 0
-MOST_ENTRIES = 40_000_000  # of a form: some 600 MB with the sizes
+LEAST, LEAST_FACTOR = 1e-220, 1e-70  # smallest nonzero size and factor
+MOST_ENTRIES = 40_000_000  # of a form: about 600 MB with the sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Form:
 
 
 def source(number: int, shape: tuple[int, ...]) -> Form:
-    """A source itself."""
+    """The form of a source itself: the identity."""
     count = prod(shape)
     if count * count > MOST_ENTRIES:
         raise UnsupportedError(f"a layer of {count:,} numbers is too large for the checker")
@@ -57,18 +57,19 @@ def source(number: int, shape: tuple[int, ...]) -> Form:
 
 
 def linear(form: Form, rule: Callable[[Array, bool], Array], steps: int = 0) -> Form:
-    """The form after a linear rule, which is told whether to use absolute values."""
+    """Apply a linear rule to a form; the rule's second argument says whether to use absolute
+    values."""
     blocks = {s: rule(block, False) for s, block in form.blocks.items()}
     return Form(blocks, {s: rule(b, True) for s, b in form.sizes.items()}, form.steps + steps)
 
 
 def taken(form: Form, index: Constant, axis: int) -> Form:
-    """Some entries along an axis."""
+    """The entries `index` along an axis."""
     return linear(form, lambda block, _: np.take(block, index, axis + 1))
 
 
 def times(form: Form, factor: Constant, product: Callable[[Array, Array], Array], n: int) -> Form:
-    """A product with constants whose results are sums of n terms."""
+    """A product with constants, in which each result is a sum of n terms."""
     real = np.asarray(factor, dtype=np.float64)
     result = linear(form, lambda block, size: product(block, np.abs(real) if size else real), n)
     kept = [(LEAST, s) for part in (form, result) for s in part.sizes.values()]
@@ -80,7 +81,7 @@ def times(form: Form, factor: Constant, product: Callable[[Array, Array], Array]
 
 
 def plus(left: Form, right: Form, sign: float = 1.0) -> Form:
-    """left + sign * right, broadcast as numpy does."""
+    """left + sign * right, broadcast as in numpy."""
     shape = np.broadcast_shapes(left.shape, right.shape)
 
     def add(one: Blocks, other: Blocks, factor: float) -> Blocks:
@@ -95,7 +96,7 @@ def plus(left: Form, right: Form, sign: float = 1.0) -> Form:
 
 
 def joined(forms: Sequence[Form], axis: int) -> Form:
-    """Forms one behind the other along an axis."""
+    """Concatenate forms along an axis."""
     shapes = [form.shape for form in forms]
 
     def join(parts: list[Blocks]) -> Blocks:
@@ -111,7 +112,8 @@ def joined(forms: Sequence[Form], axis: int) -> Form:
 
 
 def wide(block: Array, shape: tuple[int, ...]) -> Array:
-    """A block whose tensors have as many dimensions as the shape."""
+    """The block with leading dimensions of size 1 added, so that its tensors have as many
+    dimensions as `shape`."""
     missing = len(shape) - (block.ndim - 1)
     return block.reshape(len(block), *(1,) * missing, *block.shape[1:])
 

@@ -1,4 +1,4 @@
-"""The lines around the activations of a layer, under what a part of a proof assumes and chooses."""
+"""The lines below and above the activations of a layer, given a leaf's assumptions and slopes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Signs = NDArray[np.int8]
 
 
 class Lines(NamedTuple):
-    """The lines around the ReLUs of one layer, each [batch or 1, n]."""
+    """One line below and one above each ReLU of a layer, [batch or 1, n] each."""
 
     low: Array  # slope of the line below, through the origin
     chord: Array  # slope of the line above
@@ -24,15 +24,15 @@ class Lines(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """What a batch of bounds assumes and chooses in one layer, each [batch, n]."""
+    """Assumptions and choices of a batch of leaves in one layer, each [batch, n]."""
 
-    slopes: Array  # in [0, 1], of the line below; nan for the usual one
+    slopes: Array  # in [0, 1], of the line below; NaN for the default slope
     signs: Signs  # +1: z >= 0 is assumed, -1: z <= 0, 0: nothing
-    multipliers: Array  # at least 0, of these assumptions
+    multipliers: Array  # nonnegative Lagrange multipliers of these assumptions
 
 
 def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
-    """Lines around relu(z) for lower <= z <= upper."""
+    """Lines below and above relu(z) for lower <= z <= upper."""
     crossing = (lower < 0) & (upper > 0)
     on = np.where(lower >= 0, 1.0, 0.0)
     low = np.where(upper > -lower, 1.0, 0.0)
@@ -41,7 +41,7 @@ def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
         on = np.where(leaf.signs == 0, on, np.where(leaf.signs > 0, 1.0, 0.0))
         low = np.where(np.isnan(leaf.slopes), low, leaf.slopes)
     chord = np.clip(upper / np.where(crossing, upper - lower, 1.0), 0.0, 1.0)
-    # Above relu at both ends, whatever the slope: c*l + m >= 0 and c*u + m >= u, rounded up.
+    # For any slope c the line is above relu at both ends: c*l + m >= 0, c*u + m >= u, rounded up.
     intercept = np.maximum(-chord * lower, (1 - chord) * upper) * (1 + 8 * UNIT) + SMALL
     return Lines(
         np.where(crossing, low, on),
@@ -51,7 +51,8 @@ def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
 
 
 def around(kind: str, lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines | Planes:
-    """What lies around the values of a layer, where an assumption cuts off one side."""
+    """Lines or planes below and above the values of a layer, with intervals cut by the leaf's
+    assumptions."""
     if kind == RELU:
         return lines(lower, upper, leaf)
     if leaf is None:

@@ -1,8 +1,9 @@
-"""Max pools on affine forms, by max(a, b) = b + relu(a - b).
+"""Max pooling of affine forms, by max(a, b) = b + relu(a - b).
 
-The members of all windows meet in rounds: the first half of them against the second, an odd one in
-the middle going through. A round is one ReLU layer with a neuron for each pair (a, b), in their
-order as numbers; a pair that several windows share is there once.
+The members of each window are paired in rounds, as in a knockout tournament: the first half against
+the second half, and with an odd number the middle one advances unpaired. A round is one ReLU layer
+with a neuron for each pair (a, b), sorted by the numbers of a and b; a pair that several windows
+share occurs once.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ def _pooled(call: Call, kernel: list[int]) -> Form:
 
 
 def _round(call: Call, values: Form, groups: Numbers) -> tuple[Form, Numbers]:
-    """The larger ones of each pair, and the groups [members, windows] as numbers of these."""
+    """One round: the maxima of all pairs, and the windows' remaining members [members, windows] as
+    indices into these maxima."""
     half = len(groups) // 2
     first, second = groups[:-half], groups[-half:]
-    second = np.concatenate([second, first[half:]])  # the odd one meets itself
+    second = np.concatenate([second, first[half:]])  # the unpaired one is paired with itself
     first, second = np.where(first < 0, second, first), np.where(second < 0, first, second)
     both = np.stack([first.reshape(-1), second.reshape(-1)])
     pairs, number = np.unique(both[:, both[0] != ABSENT], axis=1, return_inverse=True)
@@ -61,7 +63,7 @@ def _round(call: Call, values: Form, groups: Numbers) -> tuple[Form, Numbers]:
     if not alone.all():
         a, b = (taken(values, side, 0) for side in pairs[:, ~alone])
         parts.insert(0, plus(b, call.relu(plus(a, b, -1.0))))
-    place = np.argsort(np.argsort(alone, kind="stable"))  # the pairs first, then those alone
+    place = np.argsort(np.argsort(alone, kind="stable"))  # the pairs first, then the unpaired
     result = np.full(both.shape[1], ABSENT)
     result[both[0] != ABSENT] = place[number.reshape(-1)]
     return joined(parts, 0), result.reshape(first.shape)

@@ -1,9 +1,9 @@
-"""A network as the checker reads it: ONNX in, affine maps with activations between them out.
+"""The checker's own network reader: from ONNX to affine maps with activations between them.
 
-z_k = F_k(x, a_1, ..., a_{k-1}), a_k = max(z_k, 0), or a sigmoid or hyperbolic tangent of z_k, or
-the products of its first half with its second; y = F_out(x, a_1, ..., a_K), every tensor flat
-in C order. Layers are numbered by the order of their nodes. Weights are the numbers of the
-file, which float64 holds exactly; what is composed of several is known up to its rounding.
+z_k = F_k(x, a_1, ..., a_{k-1}), and a_k is max(z_k, 0), a sigmoid or hyperbolic tangent of z_k, or
+the products of its first half with its second; y = F_out(x, a_1, ..., a_K). Every tensor is flat in
+C order. Layers are numbered in the order of their nodes. Weights are the numbers of the file, which
+float64 holds exactly; an entry composed of several weights is known up to its rounding error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ RELU = "Relu"
 
 @dataclass(frozen=True, eq=False)
 class AffineMap:
-    """sum of weights[s] @ value_s, plus the bias; entries off by gamma(steps) times their sizes."""
+    """sum of weights[s] @ value_s, plus the bias; each entry is off by at most gamma(steps) times
+    its size."""
 
     weights: dict[int, Array]  # by source: 0 is x, k the k-th layer's output; [outputs, n_s]
     bias: Array  # [outputs]
@@ -55,12 +56,13 @@ class CheckedNetwork:
 
     @property
     def widths(self) -> list[int]:
-        """The neurons of each layer."""
+        """Number of neurons of each layer."""
         return [layer.outputs for layer in self.maps[:-1]]
 
 
 def read_network(data: bytes) -> CheckedNetwork:
-    """The network of an ONNX file's content; refuses by name what it does not know."""
+    """Read a network from an ONNX file's content; an operator or attribute that is not supported
+    raises an error with its name."""
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions
@@ -84,7 +86,7 @@ def read_network(data: bytes) -> CheckedNetwork:
 
 
 class _Reader:
-    """What is known of each tensor, and the layers met."""
+    """Collects the form or constant value of each tensor, and the layers."""
 
     def __init__(self, constants: dict[str, Any]) -> None:
         self.constants = constants
@@ -102,7 +104,7 @@ class _Reader:
             self.constants[node.output[0]] = _constant(given, where)
             return
         if node.op_type == "Identity" and not given and node.input[0] in self.constants:
-            # One of torch's exporters names equal parameters so.
+            # One of torch's exporters gives equal parameters a second name this way.
             self.constants[node.output[0]] = self.constants[node.input[0]]
             return
         if node.op_type not in RULES:
@@ -133,21 +135,21 @@ class _Reader:
         return found
 
     def _relu(self, form: Form) -> Form:
-        """The layer of a tensor; that of a layer is itself."""
+        """The ReLU of a tensor; each tensor gets one layer, and relu(relu(z)) = relu(z)."""
         if form not in self._active:
             active = self._layer(form, RELU, form.shape)
             self._active |= {form: active, active: active}
         return self._active[form]
 
     def _layer(self, form: Form, kind: str, shape: tuple[int, ...]) -> Form:
-        """The values of a new layer, of the given shape."""
+        """Add a layer; returns the form of its values, of the given shape."""
         self.layers.append(_map(form))
         self.kinds.append(kind)
         return source(len(self.layers), shape)
 
 
 def _map(form: Form) -> AffineMap:
-    """A form's blocks as matrices."""
+    """The affine map of a form, with its blocks as matrices."""
     count = prod(form.shape)
 
     def matrices(blocks: dict[int, Array]) -> tuple[dict[int, Array], Array]:
@@ -170,7 +172,7 @@ def _needed(nodes: list[NodeProto], output: str) -> list[NodeProto]:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """The input's shape, an open batch dimension set to 1."""
+    """The input's shape, with an open batch dimension set to 1."""
     tensor = value.type.tensor_type
     if tensor.elem_type != TensorProto.FLOAT:
         raise UnsupportedError("the checker reads networks with a float32 input")

@@ -1,4 +1,4 @@
-"""ONNX operators on affine forms: one short rule each, for what an affine map can be made of."""
+"""Rules that apply ONNX operators to affine forms: one short function each."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _reduce_mean(call: Call) -> Form:
 
 
 def _reduced(call: Call) -> tuple[Form, int]:
-    """The sums over some axes, and of how many entries each is."""
+    """The sums over some axes, and the number of entries in each sum."""
     form, axes = call.form(), call.ints("axes", 1)
     if not axes and call.attributes.get("noop_with_empty_axes", 0):
         return form, 1
@@ -204,7 +204,7 @@ def _batch_normalization(call: Call) -> Form:
     if not np.isfinite(scale).all():
         raise UnsupportedError("normalisation by a variance that is not positive")
     centred = plus(form, as_form(mean), -1.0)
-    # The scale itself is the result of three roundings.
+    # The scale itself has three roundings.
     return plus(times(centred, scale, np.multiply, 5), as_form(offset))
 
 
@@ -215,7 +215,7 @@ def _dropout(call: Call) -> Form:
     return call.form()
 
 
-# What an operator gives, and the attributes that this takes into account.
+# The function that applies an operator, and the attributes that it supports.
 Rule = tuple[Callable[[Call], Form | list[Form]], frozenset[str]]
 
 

@@ -1,20 +1,20 @@
-"""The file of a certificate: an npz archive of plain arrays, described by a header in JSON.
+"""The file format of a certificate: an npz archive of plain arrays, described by a JSON header.
 
-Version 1. The header names the format, its version, the SHA-256 of both files (unpacked, weights
-that lie beside the network put into it) and the steps of the proof in order. Step i has the arrays
+Version 1. The header names the format, its version, the SHA-256 of both files (decompressed, with
+external weights embedded in the network) and the steps of the proof in order. Step i has the arrays
 "i.name":
 
 lemma  (case, layer)  bounds of neurons of a layer: `neurons` [rows], `sides` [rows] +1 for a lower
        bound of z and -1 for one of -z; a tree over the neurons of earlier layers for each row
 close  (case)  disjuncts that cannot be met: `disjuncts` [rows], a tree over all neurons for each,
-       `weights` [leaves, most rows] of the disjunct's rows in the sum that is bounded
+       `weights` [leaves, rows of all disjuncts of the case] of the sum that is bounded
 boxes  (case)  disjuncts that cannot be met, by a tree over the inputs: `disjuncts`, `tree`, `cuts`,
-       `weights` [leaves, rows of all these disjuncts]
+       `weights` [leaves, rows of all disjuncts of the case]
 
 A tree over neurons has `tree` (preorder, see trees.py), `columns` [m] the neurons for which slopes
-are given, `slopes` [leaves, m] in 1/255, and `multipliers` [assumptions], leaf by leaf in the
-order of their paths. Neurons are numbered through all layers. It is read here and written by
-`certificate/write.py`.
+are given, `slopes` [leaves, m] in 1/255, and `multipliers` [assumptions], leaf by leaf and for each
+leaf from the root down. Neurons are numbered consecutively through all layers. This module reads
+the format; `certificate/write.py` writes it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 
 FORMAT = "fgp-vnn certificate"
 VERSION = 1
-MOST_BYTES = 1 << 30  # of all arrays, unpacked
-FEW_LEAVES, LEAVES_PER_BYTE = 20_000, 4  # ten proofs that were measured have up to 0.15 a byte
-MOST_HEADER = 1 << 23  # bytes; a step takes some fifty
+MOST_BYTES = 1 << 30  # of all arrays, decompressed
+FEW_LEAVES, LEAVES_PER_BYTE = 20_000, 4  # ten measured proofs have up to 0.15 leaves per byte
+MOST_HEADER = 1 << 23  # bytes; a step takes about fifty
 MOST_ARRAYS = 500_000
 
-_ENTRY = b"PK\x01\x02"  # what the description of an archive's entry begins with
+_ENTRY = b"PK\x01\x02"  # first bytes of each entry in a zip archive's directory
 
 _TREE = {"tree": ("int32", 1), "columns": ("int32", 1), "slopes": ("uint8", 2)}
 _TREE |= {"multipliers": ("float32", 1)}
@@ -53,7 +53,7 @@ ARRAYS: dict[str, dict[str, tuple[str, int]]] = {
 
 @dataclass(frozen=True, eq=False)
 class ProofStep:
-    """One step of a proof; what its arrays mean depends on its kind."""
+    """One step of a proof; its kind determines its arrays and their meaning."""
 
     kind: str
     case: int
@@ -63,7 +63,7 @@ class ProofStep:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What a file claims: that these steps prove `unsat` for the files with these hashes."""
+    """The claim of a file: that these steps prove `unsat` for the files with these hashes."""
 
     network: str  # SHA-256, in hexadecimal digits
     property: str
@@ -71,12 +71,12 @@ class Certificate:
 
 
 def read_certificate(data: bytes) -> Certificate:
-    """A certificate from the content of its file; what is wrong with it is an InputError."""
+    """Read a certificate from the content of its file; raises InputError for any defect."""
     try:
         arrays = _unpack(data)
     except InputError:
         raise
-    except Exception as error:  # whatever zipfile, zlib and numpy raise on damaged content
+    except Exception as error:  # raised by zipfile, zlib and numpy on damaged content
         raise InputError(f"the file is damaged or no certificate ({one_line(error)})") from None
     header = _header(arrays.pop("header", None))
     steps = [_step(i, described, arrays) for i, described in enumerate(header["steps"])]
@@ -87,17 +87,17 @@ def read_certificate(data: bytes) -> Certificate:
 
 
 def _limit_work(steps: Sequence[ProofStep], size: int) -> None:
-    """Refuse more leaves, each a bound to be computed, than a file of so many bytes can say
-    anything of: a little that is packed many times over could be checked for hours."""
+    """Refuse a certificate with too many leaves for its size in bytes. Each leaf is a bound to
+    compute, so a small but highly compressed file could keep the checker busy for hours."""
     leaves = sum(int((step.arrays["tree"] < 0).sum()) for step in steps)
     if leaves > max(FEW_LEAVES, LEAVES_PER_BYTE * size):
         raise UnsupportedError(f"{leaves:,} leaves in {size:,} bytes are more than can be honest")
 
 
 def _unpack(data: bytes) -> dict[str, NDArray[Any]]:
-    """All arrays of an archive, none of them pickled, none of them twice.
+    """All arrays of an archive; refuses pickled and duplicate arrays.
 
-    Sizes are looked at before anything is unpacked; an entry gives no more bytes than it says.
+    Sizes are checked before anything is decompressed, and no entry is read beyond its stated size.
     """
     if data.count(_ENTRY) > MOST_ARRAYS:
         raise UnsupportedError(f"the certificate holds more than {MOST_ARRAYS:,} arrays")
@@ -118,7 +118,7 @@ def _unpack(data: bytes) -> dict[str, NDArray[Any]]:
 
 
 def _array(content: bytes, name: str) -> NDArray[Any]:
-    """An array of plain numbers; it has as many bytes as its description says, or is refused."""
+    """Parse an array of plain numbers; refuses one whose size differs from its header's."""
     file = io.BytesIO(content)
     if np.lib.format.read_magic(file) != (1, 0):
         raise InputError(f"array {name!r} is of a version that is not known here")
@@ -151,7 +151,7 @@ def _header(array: NDArray[Any] | None) -> dict[str, Any]:
 
 
 def _step(index: int, described: Any, arrays: dict[str, NDArray[Any]]) -> ProofStep:
-    """A step with all its arrays, of the right types."""
+    """A step with all its arrays, whose types are checked; removes them from `arrays`."""
     kind = described.get("kind") if isinstance(described, dict) else None
     if not isinstance(kind, str) or kind not in ARRAYS:
         raise InputError(f"step {index} is of no known kind")

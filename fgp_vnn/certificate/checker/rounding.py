@@ -1,11 +1,11 @@
-"""What the checker's arithmetic may be off by; `bounds` says why."""
+"""Bounds on the rounding error of the checker's arithmetic; `bounds` explains them."""
 
 from __future__ import annotations
 
 UNIT = 2.0**-53
-SMALL = 2.0**-1022  # more than what an underflow takes away
+SMALL = 2.0**-1022  # more than any underflow loses
 
 
 def gamma(count: int) -> float:
-    """A bound on the relative error of `count` roundings; the count is doubled first."""
+    """Upper bound on the relative error of `count` roundings; doubles the count first."""
     return 2 * count * UNIT / (1 - 2 * count * UNIT)

@@ -1,8 +1,9 @@
-"""Trees of splits, written as the list of their nodes in preorder.
+"""Split trees, stored as the list of their nodes in preorder.
 
-A node is the number of what is split, and its two subtrees follow; LEAF has none. Whatever the
-list says, the leaves of a whole tree cover what its root stands for: z <= 0 or z >= 0 for a neuron,
-x <= cut or x >= cut for an input. So a reader has only to see that the tree is whole.
+A node is the number of the neuron or input that is split, followed by its two subtrees; LEAF has
+none. The leaves of a complete tree always cover the set of its root, whatever the numbers are: the
+two sides of a split are z <= 0 and z >= 0 for a neuron, x <= cut and x >= cut for an input. So the
+reader only has to check that the tree is complete.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.certificate.checker.forms import Array
 
 LEAF = -1
-MOST_NODES = 20_000_000  # of the trees of a step
+MOST_NODES = 20_000_000  # in the trees of a step
 MOST_ASSUMPTIONS = 50_000_000  # of all leaves: 850 MB
 MOST_NUMBERS = 100_000_000  # in the boxes of a tree: 800 MB
-STRIDE = 4  # levels of a tree of boxes between two at which bounds are computed for inner nodes
+STRIDE = 4  # inner nodes of a tree of boxes are bounded at every STRIDE-th depth
 
 Numbers = NDArray[np.int32]
 
@@ -38,11 +39,11 @@ class SignLeaves:
 
 
 def sign_leaves(nodes: Numbers, neurons: int, trees: int) -> SignLeaves:
-    """The leaves of so many trees over so many neurons, one list after the other."""
+    """The leaves of `trees` trees over `neurons` neurons, whose lists `nodes` concatenates."""
     _check_count(nodes)
     tree, depths, found = array("i"), array("i"), array("i")
     signs = array("b")
-    path, turned = array("i"), array("b")  # the neurons above a node, and which way it lies
+    path, turned = array("i"), array("b")  # the neurons above a node, and the side taken at each
     above: set[int] = set()
     count, whole = 0, True
     for node in nodes.tolist():
@@ -81,18 +82,18 @@ def _check_count(nodes: Numbers) -> None:
 
 
 class Level(NamedTuple):
-    """Boxes of a tree that are bounded together: some of its inner nodes, and then leaves."""
+    """Boxes of a tree that are bounded together: first inner nodes, then leaves."""
 
     lower: Array  # [boxes, inputs]
     upper: Array
-    around: NDArray[np.int64]  # [boxes] the inner node of the level before that holds it
+    around: NDArray[np.int64]  # [boxes] the inner node of the previous level that contains it
     leaf: NDArray[np.int64]  # [boxes] its number, or LEAF for an inner node
 
 
 def box_levels(nodes: Numbers, cuts: Array, lower: Array, upper: Array) -> Iterator[Level]:
-    """The boxes of a tree of splits of inputs, level by level from the root.
+    """The boxes of a tree of input splits, level by level from the root.
 
-    `cuts` [inner nodes] are where inputs are split, in preorder.
+    `cuts` [inner nodes] are the values at which inputs are split, in preorder.
     """
     _check_count(nodes)
     if 2 * len(nodes) * len(lower) > MOST_NUMBERS:

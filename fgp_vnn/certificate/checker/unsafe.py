@@ -1,4 +1,4 @@
-"""The unsafe set of a case as the checker bounds it: sums of rows with weights of a certificate."""
+"""The checker's bounds on the unsafe set of a case: sums of rows, weighted by the certificate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Weights = NDArray[np.float32]
 
 
 class Unsafe:
-    """The rows of all disjuncts of a case."""
+    """The rows of all disjuncts of a case, concatenated."""
 
     def __init__(self, case: Case) -> None:
         self.count = len(case.unsafe)
@@ -30,7 +30,7 @@ class Unsafe:
         self.owner = np.repeat(np.arange(self.count), [len(p.limits) for p in case.unsafe])
 
     def disjuncts(self, step: ProofStep) -> Numbers:
-        """The disjuncts that a step is about, each of them once."""
+        """The disjuncts of a step; raises InputError if one is unknown or named twice."""
         numbers: Numbers = step.arrays["disjuncts"].astype(np.int64)
         if not len(numbers) or not ((numbers >= 0) & (numbers < self.count)).all():
             raise InputError("it is about a disjunct that the property does not have")
@@ -39,15 +39,15 @@ class Unsafe:
         return numbers
 
     def weights(self, step: ProofStep, leaves: int) -> Weights:
-        """The weights [leaves, rows] of a step."""
+        """The weights [leaves, rows] of a step; raises InputError if they are not valid."""
         weights: Weights = step.arrays["weights"]
         if weights.shape != (leaves, len(self.limits)):
             raise InputError("there are not as many weights as leaves and rows")
         return at_least_zero(weights, "weight")
 
     def mixed(self, weights: NDArray[Any], disjuncts: Numbers) -> Array:
-        """The weights [batch, rows] with 0 for the rows of other disjuncts than those of
-        [batch or 1, sums]; [batch, sums, rows]."""
+        """The weights of each sum [batch, sums, rows]: `weights` [batch, rows] for the rows of the
+        sum's own disjunct, given by `disjuncts` [batch or 1, sums], and 0 for all other rows."""
         mine = self.owner == disjuncts[..., None]
         return np.where(mine, weights[:, None].astype(np.float64), 0.0)
 
@@ -58,7 +58,7 @@ class Unsafe:
         with np.errstate(all="ignore"):
             rows = weights @ self.rows
             least = enclosure.least(len(enclosure.network.widths), rows, chosen)
-            # The sums of rows are rounded too: what that is worth, by the size of the outputs.
+            # The sums of rows are rounded too; the size of the outputs bounds the effect.
             size = enclosure.output_size @ np.abs(self.rows).T + np.abs(self.limits) + SMALL
             error = gamma(2 * len(self.limits) + 16) * (weights @ size[..., None])[..., 0]
             return proved(least - weights @ self.limits - 1.01 * error)

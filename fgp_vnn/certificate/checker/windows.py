@@ -1,4 +1,4 @@
-"""Convolutions and average pools on affine forms."""
+"""Convolutions and average pooling of affine forms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def conv(call: Call) -> Form:
 
 
 def average_pool(call: Call) -> Form:
-    """The sum of each window, divided by the number of entries that count."""
+    """The sum of each window, divided by the number of its entries that count."""
     given, form = call.attributes, call.form()
     if given.get("ceil_mode", 0):
         raise UnsupportedError("windows that go beyond the padding")
@@ -51,7 +51,7 @@ def average_pool(call: Call) -> Form:
 
 @dataclass(frozen=True)
 class Window:
-    """How a kernel is moved over an image."""
+    """How a kernel moves over an image."""
 
     strides: list[int]
     dilations: list[int]
@@ -59,7 +59,8 @@ class Window:
     groups: int
 
     def convolve(self, block: Array, kernel: Array) -> Array:
-        """The images [n, 1, channels, *space] under kernels [out, channels / groups, *window]."""
+        """Convolve images [n, 1, channels, *space] with kernels [out, channels / groups,
+        *window]."""
         space, outputs = kernel.ndim - 2, len(kernel)
         channels = self.groups * kernel.shape[1]
         if block.ndim != space + 3 or block.shape[1:3] != (1, channels) or outputs % self.groups:
@@ -75,7 +76,8 @@ class Window:
         return np.concatenate(results, 1)[:, None]
 
     def patches(self, images: Constant, kernel: Sequence[int], fill: float = 0) -> Constant:
-        """What each window [n, channels, *places, *kernel] sees of images [n, channels, *space]."""
+        """The entries of images [n, channels, *space] under the kernel at each place, [n, channels,
+        *places, *kernel]; the padding has the value `fill`."""
         space = len(kernel)
         ends = list(zip(self.pads[:space], self.pads[space:], strict=True))
         padded = np.pad(images, [(0, 0), (0, 0), *ends], constant_values=fill)
@@ -88,7 +90,7 @@ class Window:
 
 
 def pool_window(given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]) -> Window:
-    """The window of a pool; onnxruntime pads some of them by a rule that is not ONNX's."""
+    """The window of a pooling node; refuses SAME padding where onnxruntime deviates from ONNX."""
     window = window_of(given, kernel, image)
     steps = zip(image, kernel, window.strides, window.dilations, strict=True)
     if given.get("auto_pad", b"NOTSET").startswith(b"SAME") and any(
@@ -106,7 +108,7 @@ def window_of(given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]
     pads = list(given.get("pads", [0] * 2 * space))
     automatic = given.get("auto_pad", b"NOTSET")
     if automatic in (b"SAME_UPPER", b"SAME_LOWER"):
-        # As many places as there are steps of the stride, the padding shared out evenly.
+        # ceil(size / stride) places, with the padding divided evenly between both sides.
         missing = [
             max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
             for n, s, d, k in zip(image, strides, dilations, kernel, strict=True)

@@ -135,7 +135,7 @@ def fork(
     that limits leave, and closes the connections to `others`. A read or write fails after `stalled`
     seconds without a byte."""
     ours, theirs = Pipe()
-    _wait_no_longer(ours, stalled)
+    _set_timeout(ours, stalled)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # "process is multi-threaded"
         number = os.fork()
@@ -151,7 +151,7 @@ def fork(
         os._exit(0)
 
 
-def _wait_no_longer(connection: Connection, seconds: float) -> None:
+def _set_timeout(connection: Connection, seconds: float) -> None:
     """Let reads and writes fail after this many seconds without a byte: a stopped process keeps its
     end open, and neither reads nor writes."""
     limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))

@@ -38,28 +38,28 @@ def write_conditions(graph: Graph) -> None:
 def _compared(w: Writer) -> str:
     sign, equal = COMPARISONS[w.node.op_type]
     a, b = w.operands[::sign]
-    return w.curve("Step", w.add(a, b, "Sub"), equal=int(equal))
+    return w.curve("Step", w.binary("Sub", a, b), equal=int(equal))
 
 
 def _equal(w: Writer) -> str:
     """1 - [a > b] - [b > a]."""
     a, b = w.operands
-    above, below = (w.curve("Step", w.add(*pair, "Sub")) for pair in ((a, b), (b, a)))
-    return w.add(1.0, w.add(above, below), "Sub")
+    above, below = (w.curve("Step", w.binary("Sub", *pair)) for pair in ((a, b), (b, a)))
+    return w.binary("Sub", 1.0, w.add(above, below))
 
 
 def _not(w: Writer) -> str:
-    return w.add(1.0, w.operands[0], "Sub")
+    return w.binary("Sub", 1.0, w.operands[0])
 
 
 def _and(w: Writer) -> str:
     """relu(a + b - 1)."""
-    return w.curve("Relu", w.add(_both(w), 1.0, "Sub"))
+    return w.curve("Relu", w.binary("Sub", _both(w), 1.0))
 
 
 def _or(w: Writer) -> str:
     """1 - relu(1 - a - b)."""
-    return w.add(1.0, w.curve("Relu", w.add(1.0, _both(w), "Sub")), "Sub")
+    return w.binary("Sub", 1.0, w.curve("Relu", w.binary("Sub", 1.0, _both(w))))
 
 
 def _both(w: Writer) -> str:
@@ -77,7 +77,7 @@ def _holds(w: Writer, makers: Makers) -> str:
     name = w.operands[0]
     if _is_condition(name, makers):
         return name
-    above, below = (w.curve("Step", w.add(name, sign, "Mul")) for sign in (1.0, -1.0))
+    above, below = (w.curve("Step", w.binary("Mul", name, sign)) for sign in (1.0, -1.0))
     return w.add(above, below)
 
 
@@ -109,9 +109,9 @@ def _chosen(w: Writer, makers: Makers, choices: PiecewiseChoices) -> str:
         return written
     a, b = (_number(w, name) for name in names)
     if isinstance(a, str) or isinstance(b, str):
-        moved = w.multiply(condition, w.add(a, b, "Sub"))
+        moved = w.multiply(condition, w.binary("Sub", a, b))
     else:
-        moved = w.add(condition, a - b, "Mul")
+        moved = w.binary("Mul", condition, a - b)
     return w.in_shape(w.add(moved, b))
 
 

@@ -162,7 +162,7 @@ def silence() -> Iterator[list[warnings.WarningMessage]]:
             warnings.catch_warnings(record=True) as heard,
             redirect_stdout(io.StringIO()),
             redirect_stderr(io.StringIO()),
-            _closed_descriptors(),
+            _discarded_output(),
         ):
             warnings.simplefilter("always")
             yield heard
@@ -171,7 +171,7 @@ def silence() -> Iterator[list[warnings.WarningMessage]]:
 
 
 @contextmanager
-def _closed_descriptors() -> Iterator[None]:
+def _discarded_output() -> Iterator[None]:
     """Discard what torch prints from C++; its buffer is flushed before the streams are restored."""
     kept = {}
     for number in (1, 2):

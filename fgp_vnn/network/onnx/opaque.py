@@ -29,7 +29,8 @@ from fgp_vnn.network.onnx.load import parse
 from fgp_vnn.network.onnx.read import RANDOM, ends_of, input_shape, read_graph
 from fgp_vnn.network.onnx.runtime import Runtime
 
-FLAT = frozenset({"Ceil", "Floor", "Round", "Sign"})  # operators without a slope of their own
+# ONNX operators whose slope is 0 wherever they have one.
+FLAT_OPERATORS = frozenset({"Ceil", "Floor", "Round", "Sign"})
 Pull = Callable[[Tensor], Tensor]  # from outputs [points, outputs] to weights of them
 
 
@@ -42,7 +43,7 @@ class Opaque:
     output_shape: tuple[int, ...]
     module: nn.Module | None  # from one input of this shape to the outputs; None: no gradients
     softmax: str | None  # the operator at the end that `module` leaves out
-    entries: int  # of all tensors that are computed for one input, approximately
+    entries: int  # of all tensors for one input, approximately; without a module: of its ends
 
     @property
     def inputs(self) -> int:
@@ -112,32 +113,33 @@ def load_opaque(source: Path | str | bytes) -> Opaque:
     _check_fixed(model)
     runtime = Runtime(data, shape)
     given = runtime.output_shape()
-    module, softmax, entries = None, None, 0
+    two = torch.zeros(2, *shape)
     for convert in (_cleaned, _as_written):
         try:
-            module, softmax, entries = convert(model)
-            found = torch.vmap(module)(torch.zeros(2, *shape))
-            if found.numel() == 2 * prod(given):
-                break
+            module, softmax = convert(model)
+            with _Counted() as counted:
+                found = torch.vmap(module)(two)
+            fits = found.numel() == 2 * prod(given)
         except Exception:  # a third-party error on a model that it does not support
-            pass
-        module, softmax = None, None
-    return Opaque(runtime, shape, given, module, softmax, max(entries, prod(shape)))
+            continue
+        if fits:
+            entries = prod(shape) + counted.entries
+            return Opaque(runtime, shape, given, module, softmax, entries)
+    return Opaque(runtime, shape, given, None, None, prod(shape) + prod(given))
 
 
-Converted = tuple[nn.Module, str | None, int]
+Converted = tuple[nn.Module, str | None]  # the module, and the final softmax that it leaves out
 
 
 def _cleaned(model: ModelProto) -> Converted:
     """The module of the graph with literal shapes and without a final softmax."""
     graph = read_graph(raise_opset(model))
     softmax = clean_graph(graph)
-    entries = sum(prod(shape) for shape in graph.shapes.values())
-    return convert_whole(graph.model(single=True)), softmax, entries
+    return convert_whole(graph.model(single=True)), softmax
 
 
 def _as_written(model: ModelProto) -> Converted:
-    return convert_whole(model), None, sum(t.ByteSize() // 4 for t in model.graph.initializer)
+    return convert_whole(model), None
 
 
 def _check_fixed(model: ModelProto) -> None:
@@ -169,14 +171,28 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
-# The smooth function whose slope replaces that of a flat one.
-_FLAT: dict[Any, Callable[[Tensor], Tensor]] = {
+# Flat torch functions, in modules converted from ONNX operators of any name, each with the smooth
+# function whose slope replaces its own.
+_SUBSTITUTES: dict[Any, Callable[[Tensor], Tensor]] = {
     torch.sign: _step,
     torch.ceil: _same,
     torch.floor: _same,
     torch.round: _same,
     torch.trunc: _same,
 }
+
+
+class _Counted(TorchFunctionMode):
+    """Counts the entries of the tensors that functions return; within vmap, those of one input."""
+
+    entries = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        value = func(*args, **(kwargs or {}))
+        self.entries += value.numel() if isinstance(value, Tensor) else 0
+        return value
 
 
 class _Smooth(TorchFunctionMode):
@@ -186,7 +202,7 @@ class _Smooth(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         value = func(*args, **(kwargs or {}))
-        smooth = _FLAT.get(func)
+        smooth = _SUBSTITUTES.get(func)
         if smooth is None or not args[0].is_floating_point():
             return value
         near = smooth(args[0])

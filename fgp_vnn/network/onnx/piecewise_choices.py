@@ -159,8 +159,10 @@ def _written(w: Writer, x: str, pieces: Function) -> str | None:
         return None
     result: str | None = None
     for kind, place, factor in terms:
-        moved = w.add(x, float(place), "Sub") if place else x
+        moved = w.binary("Sub", x, float(place)) if place else x
         how = {"equal": int(equal[place])} if kind == "Step" else {}
-        part = w.add(moved if kind is None else w.curve(kind, moved, **how), float(factor), "Mul")
+        part = w.binary(
+            "Mul", moved if kind is None else w.curve(kind, moved, **how), float(factor)
+        )
         result = part if result is None else w.add(result, part)
     return w.add(str(result), float(pieces[0].offset)) if pieces[0].offset else result

@@ -15,7 +15,7 @@ def quantise(w: Writer) -> str:
     untold = w.given.get("output_dtype") and len(w.operands) < 3
     if zero.dtype.kind not in "iu" or untold:
         raise w.refused("has a type that is not told, or not whole")
-    whole = w.curve("Round", w.add(x, scale, "Div"))
+    whole = w.curve("Round", w.binary("Div", x, scale))
     ends = np.iinfo(zero.dtype)
     moved = w.add(whole, zero.astype(np.float64)) if zero.any() else whole
     return w.put("Clip", moved, float(ends.min), float(ends.max), shape=w.shape(x))
@@ -25,8 +25,8 @@ def dequantise(w: Writer) -> str:
     """(x - zero point) scale."""
     scale, zero = _numbers(w)
     x = w.operands[0]
-    moved = w.add(x, zero.astype(np.float64), "Sub") if zero.any() else x
-    return w.add(moved, scale, "Mul")
+    moved = w.binary("Sub", x, zero.astype(np.float64)) if zero.any() else x
+    return w.binary("Mul", moved, scale)
 
 
 def _numbers(w: Writer) -> tuple[Array, Array]:

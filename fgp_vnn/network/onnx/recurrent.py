@@ -115,15 +115,15 @@ class _Cell:
             fed = None if hidden is None else self._affine(hidden, self.fed[last], None)
             offset = self.offsets[1][last]
             if fed is None:
-                new = w.add(parts[2], w.add(reset, offset, "Mul"))
+                new = w.add(parts[2], w.binary("Mul", reset, offset))
             else:
                 new = w.add(parts[2], w.multiply(reset, w.add(fed, offset)))
         else:
             new = self._fed(parts[2], None if hidden is None else w.multiply(reset, hidden), last)
         new = w.curve("Tanh", new)
         if hidden is None:
-            return w.add(new, w.multiply(keep, new), "Sub")
-        return w.add(new, w.multiply(keep, w.add(hidden, new, "Sub")))
+            return w.binary("Sub", new, w.multiply(keep, new))
+        return w.add(new, w.multiply(keep, w.binary("Sub", hidden, new)))
 
     def _rows(self, gate: int) -> slice:
         return slice(gate * self.size, (gate + 1) * self.size)

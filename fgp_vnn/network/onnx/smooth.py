@@ -66,7 +66,7 @@ def _mul(w: Writer) -> str | None:
             return w.curve("SiLU", x)
         unit = _gate_unit(w, x, s)
         if unit is not None:  # twice a GELU
-            return w.add(w.curve("Gelu", x, unit=unit), 2.0, "Mul")
+            return w.binary("Mul", w.curve("Gelu", x, unit=unit), 2.0)
     return w.multiply(a, b)
 
 
@@ -96,7 +96,7 @@ def _div(w: Writer) -> str | None:
     root = _maker(w, b, "Sqrt")
     below = w.power(b, -1.0) if root is None else w.power(root.input[0], -0.5)
     if not w.varies(a):
-        return below if w.graph.uniform(a, b) == 1 else w.add(below, w.graph.constants[a], "Mul")
+        return below if w.graph.uniform(a, b) == 1 else w.binary("Mul", below, w.graph.constants[a])
     return w.multiply(a, below)
 
 
@@ -145,14 +145,14 @@ def _reduce_sum(w: Writer) -> str | None:
         squares = w.curve("Square", w.put("MatMul", x, found.factor.T, shape=w.shape(x)))
         rest = w.multiply(x, w.put("MatMul", x, found.rest, shape=w.shape(x)))
         both = w.add(*(w.reduced("ReduceSum", part, last) for part in (squares, rest)))
-        return w.in_shape(w.add(both, float(found.sign), "Mul"))
+        return w.in_shape(w.binary("Mul", both, float(found.sign)))
     return None
 
 
 def _normalised(w: Writer, axes: list[int]) -> str:
     """(x - mean) / sqrt(variance + epsilon) over some axes."""
     x, epsilon = w.operands[0], float(w.given.get("epsilon", np.float32(1e-5)))
-    centred = w.add(x, w.reduced("ReduceMean", x, axes), "Sub")
+    centred = w.binary("Sub", x, w.reduced("ReduceMean", x, axes))
     variance = w.reduced("ReduceMean", w.curve("Square", centred), axes)
     return w.multiply(centred, w.power(w.add(variance, epsilon), -0.5))
 
@@ -162,7 +162,7 @@ def _layer_norm(w: Writer) -> str | None:
         raise w.refused("gives more than the normalised values")
     rank = len(w.shape(w.operands[0]))
     found = _normalised(w, list(range(w.given.get("axis", -1) % rank, rank)))
-    found = w.add(found, w.operands[1], "Mul")
+    found = w.binary("Mul", found, w.operands[1])
     return w.add(found, w.operands[2]) if w.has(2) else found
 
 
@@ -171,16 +171,16 @@ def _instance_norm(w: Writer) -> str | None:
     found = _normalised(w, list(range(2, len(shape))))
     each = (1, shape[1], *(1 for _ in shape[2:]))
     scale, offset = (w.constant(index).reshape(each) for index in (1, 2))
-    return w.add(w.add(found, scale, "Mul"), offset)
+    return w.add(w.binary("Mul", found, scale), offset)
 
 
 def _gelu(w: Writer) -> str | None:
     if w.given.get("approximate", b"none") == b"none":
         return None
     x = w.operands[0]
-    inner = w.add(x, w.add(w.power(x, 3.0), 0.044715, "Mul"))
-    gate = w.curve("Tanh", w.add(inner, float(np.sqrt(2 / np.pi)), "Mul"))
-    return w.add(w.add(w.multiply(x, gate), x), 0.5, "Mul")
+    inner = w.add(x, w.binary("Mul", w.power(x, 3.0), 0.044715))
+    gate = w.curve("Tanh", w.binary("Mul", inner, float(np.sqrt(2 / np.pi))))
+    return w.binary("Mul", w.add(w.multiply(x, gate), x), 0.5)
 
 
 def _mish(w: Writer) -> str | None:

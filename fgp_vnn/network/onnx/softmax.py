@@ -40,7 +40,7 @@ def softmax(w: Writer) -> str:
     flat = w.reshape(x, (before, size, behind))
     if size > _PAIRWISE:
         terms = _only(w, w.curve("Exp", flat), kept)
-        found = w.add(flat, w.curve("Log", w.reduced("ReduceSum", terms, [1])), "Sub")
+        found = w.binary("Sub", flat, w.curve("Log", w.reduced("ReduceSum", terms, [1])))
         return w.reshape(found if logarithm else _only(w, w.curve("Exp", found), kept), shape)
     own = w.reshape(flat, (before, 1, size, behind))
     other = w.reshape(flat, (before, size, 1, behind))
@@ -48,10 +48,10 @@ def softmax(w: Writer) -> str:
     if kept is not None:  # each entry counts in its own sum, which is then at least 1
         same = np.eye(size).reshape(1, size, size, 1)
         counted = np.maximum(kept.reshape(before, size, 1, behind), same)
-    terms = _only(w, w.curve("Exp", w.add(other, own, "Sub")), counted)
+    terms = _only(w, w.curve("Exp", w.binary("Sub", other, own)), counted)
     sums = w.reduced("ReduceSum", terms, [1])
     if logarithm:
-        return w.reshape(w.add(w.curve("Log", sums), -1.0, "Mul"), shape)
+        return w.reshape(w.binary("Mul", w.curve("Log", sums), -1.0), shape)
     end = w.curve("Reciprocal", sums, **({"softmax": 1} if sure else {}))
     end = w.reshape(end, (before, size, behind))
     return w.reshape(_only(w, end, kept), shape)
@@ -59,7 +59,7 @@ def softmax(w: Writer) -> str:
 
 def _only(w: Writer, name: str, kept: Array | None) -> str:
     """A tensor with masked entries set to 0."""
-    return name if kept is None else w.add(name, kept, "Mul")
+    return name if kept is None else w.binary("Mul", name, kept)
 
 
 class _Scores(NamedTuple):

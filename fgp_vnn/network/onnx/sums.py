@@ -17,7 +17,7 @@ def log_sum(w: Writer) -> str:
     if w.node.op_type == "ReduceLogSum":
         return w.in_shape(w.curve("Log", w.reduced("ReduceSum", x, axes)))
     mean = w.reduced("ReduceMean", x, axes)
-    terms = w.curve("Exp", w.add(x, mean, "Sub"))
+    terms = w.curve("Exp", w.binary("Sub", x, mean))
     return w.in_shape(w.add(w.curve("Log", w.reduced("ReduceSum", terms, axes)), mean))
 
 
@@ -110,4 +110,4 @@ def _multiplied(w: Writer, taken: list[Array]) -> str:
     found = w.reshape(w.taken(w.flat(w.operands[one]), places, places.shape), taken[one].shape)
     if len(taken) == 1:
         return found
-    return w.add(found, w.constant(1 - one).reshape(-1)[taken[1 - one]], "Mul")
+    return w.binary("Mul", found, w.constant(1 - one).reshape(-1)[taken[1 - one]])

@@ -85,8 +85,12 @@ class Writer:
         known = {2.0: "Square", 0.5: "Sqrt", -1.0: "Reciprocal"}.get(exponent)
         return self.curve(known, x) if known else self.curve("Power", x, exponent=float(exponent))
 
-    def add(self, a: str | Any, b: str | Any, kind: str = "Add") -> str:
-        """A sum, or another operator of two operands, of which at least one is a tensor."""
+    def add(self, a: str | Any, b: str | Any) -> str:
+        """The sum of two operands, of which at least one is a tensor."""
+        return self.binary("Add", a, b)
+
+    def binary(self, kind: str, a: str | Any, b: str | Any) -> str:
+        """An operator with two operands, of which at least one is a tensor, entry by entry."""
         shapes = [self.shape(o) if isinstance(o, str) else np.shape(o) for o in (a, b)]
         return self.put(kind, a, b, shape=np.broadcast_shapes(*shapes))
 

@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from hostile_cases.formula import Formula, Point
 
 Vector = list[Fraction]
-Witness = tuple[Vector, Vector]  # an input, and the network's output there
+Evaluation = tuple[Vector, Vector]  # an input, and the network's output at it
 ZERO = Fraction(0)
 
 
@@ -40,7 +40,7 @@ class ExactNetwork:
     def __call__(self, x: Point) -> Vector:
         return self._along([list(x)])[1][0]
 
-    def witness(self, formula: Formula, start: Point, end: Point) -> Witness | None:
+    def point_where(self, formula: Formula, start: Point, end: Point) -> Evaluation | None:
         """A point of the segment where the formula holds; None proves that there is none."""
         xs, ys = self._along([list(start), list(end)])
         for left, right in pairwise(_pairs(xs, ys)):
@@ -50,7 +50,7 @@ class ExactNetwork:
                     return x, y
         return None
 
-    def knots(self, start: Point, end: Point) -> list[Witness]:
+    def knots(self, start: Point, end: Point) -> list[Evaluation]:
         """Inputs and outputs at both ends and at all kinks in between."""
         return _pairs(*self._along([list(start), list(end)]))
 
@@ -127,7 +127,7 @@ def _insert_kinks(values: dict[str, list[Vector]], name: str) -> None:
             other[at + 1 : at + 1] = [_between(left, right, t) for t in reversed(ts)]
 
 
-def _candidates(formula: Formula, left: Witness, right: Witness) -> list[Fraction]:
+def _candidates(formula: Formula, left: Evaluation, right: Evaluation) -> list[Fraction]:
     """Numbers in [0, 1], one of which meets the formula if any does: the ends, the points where a
     comparison changes, and one point in each gap."""
     pairs = zip(formula.gaps(*left), formula.gaps(*right), strict=True)
@@ -141,7 +141,7 @@ def _between(a: Point, b: Point, t: Fraction) -> Vector:
     return [u + t * (v - u) if u != v else u for u, v in zip(a, b, strict=True)]
 
 
-def _pairs(xs: list[Vector], ys: list[Vector]) -> list[Witness]:
+def _pairs(xs: list[Vector], ys: list[Vector]) -> list[Evaluation]:
     return list(zip(xs, ys, strict=True))
 
 

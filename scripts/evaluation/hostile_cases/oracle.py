@@ -19,7 +19,7 @@ import numpy as np
 import onnxruntime
 
 from hostile_cases.case import Array, Ball, Case
-from hostile_cases.exact import ExactNetwork, Witness, rational
+from hostile_cases.exact import Evaluation, ExactNetwork, rational
 from hostile_cases.formula import Formula
 from hostile_cases.tool import Answer
 
@@ -71,11 +71,11 @@ class Oracle:
         return f"unsat, but in real arithmetic {shown(*self.real)}" if self.real else ""
 
     @cached_property
-    def real(self) -> Witness | None:
+    def real(self) -> Evaluation | None:
         """A point of the box at which the network over the real numbers is unsafe."""
         exact = ExactNetwork(self.case.network)
         for start, end in _segments(self.case.points):
-            if found := exact.witness(self.formula, rational(start), rational(end)):
+            if found := exact.point_where(self.formula, rational(start), rational(end)):
                 return found
         return None
 
@@ -111,7 +111,7 @@ class Oracle:
         y = self.program(ball.center)
         label, others = int(y.argmax()), [k for k in range(len(y)) if k != int(y.argmax())]
         if answer.status == "not_robust":
-            return self._witness_fault(ball, answer, label)
+            return self._counterexample_fault(ball, answer, label)
         if answer.status != "robust" or not others:
             return ""
         rows = " ".join(f"(>= Y_{k} Y_{label})" for k in others)
@@ -119,7 +119,7 @@ class Oracle:
         exact, center = ExactNetwork(self.case.network), rational(ball.center)
         planted = [(center, rational(p)) for p in self.case.points if in_ball(np.array(p), ball)]
         for start, end in [*planted, *ball_segments(ball)]:
-            if found := exact.witness(formula, start, end):
+            if found := exact.point_where(formula, start, end):
                 return f"robust with class {label}, but in real arithmetic {shown(*found)}"
         return ""
 
@@ -139,17 +139,19 @@ class Oracle:
         if upper == np.inf:
             return ""
         label = int(self.program(ball.center).argmax())
-        return self._witness_fault(replace(ball, epsilon=upper), answer, label)
+        return self._counterexample_fault(replace(ball, epsilon=upper), answer, label)
 
-    def _witness_fault(self, ball: Ball, answer: Answer, label: int) -> str:
+    def _counterexample_fault(self, ball: Ball, answer: Answer, label: int) -> str:
         if answer.x is None or answer.y is None:
-            return "not robust without a witness"
+            return "not robust without a counterexample"
         y = self.program(answer.x)
         if not np.array_equal(y, answer.y):
             return f"onnxruntime does not give {shown(answer.x, answer.y)}: {y.tolist()}"
         if not np.isfinite(y).all() or not (np.delete(y, label) >= y[label]).any():
-            return f"the witness has class {label} as well: {shown(answer.x, y)}"
-        return "" if in_ball(answer.x, ball) else f"the witness is not in the ball: {answer.x}"
+            return f"the counterexample has class {label} as well: {shown(answer.x, y)}"
+        if in_ball(answer.x, ball):
+            return ""
+        return f"the counterexample is not in the ball: {answer.x}"
 
 
 def in_ball(x: Array, ball: Ball) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from hostile_cases.case import Array, Ball
 
 Options = Mapping[str, Any]
+ON_BY_DEFAULT = ("attack", "alternate")  # the command line has --no- for these
 
 # Names of the ways to run the verifier, with their options; only the first two use the attack.
 ENGINES: dict[str, dict[str, Any]] = {
@@ -126,10 +127,9 @@ def command_options(options: Options) -> str:
     """The options as text for the command line."""
     words = []
     for name, value in options.items():
-        if name == "attack":
-            words.append("--no-attack")
-        elif value is True:
-            words.append(f"--{name.replace('_', '-')}")
-        else:
-            words.append(f"--{name} {value}")
+        word, usual = name.replace("_", "-"), name in ON_BY_DEFAULT
+        if not isinstance(value, bool):
+            words.append(f"--{word} {value}")
+        elif value != usual:
+            words.append(f"--no-{word}" if usual else f"--{word}")
     return "".join(f" {word}" for word in words)

@@ -25,7 +25,7 @@ from fgp_vnn.property import Case, Conjunction, Property, load_property
 from fgp_vnn.property.numbers import snap
 from fgp_vnn.property.results import Array, write_results
 
-LEAST = MarabouCore.Equation.LE
+AT_MOST = MarabouCore.Equation.LE
 
 
 def ask(model: str, case: Case, rows: Conjunction, seconds: float) -> tuple[Status, Array | None]:
@@ -37,7 +37,7 @@ def ask(model: str, case: Case, rows: Conjunction, seconds: float) -> tuple[Stat
         network.setLowerBound(int(variable), float(low))
         network.setUpperBound(int(variable), float(high))
     for row, limit in zip(rows.rows, rows.limits, strict=True):
-        equation = MarabouUtils.Equation(LEAST)
+        equation = MarabouUtils.Equation(AT_MOST)
         for column in np.flatnonzero(row):
             equation.addAddend(float(row[column]), int(outputs[column]))
         equation.setScalar(float(limit))
