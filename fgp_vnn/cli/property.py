@@ -143,13 +143,14 @@ def _check(args: argparse.Namespace) -> None:
     near = (args.epsilon, args.clip, args.first, args.target, args.all_points or None)
     if args.monotone is None:
         if args.decreasing or args.output is not None or args.tolerance is not None:
-            raise InputError("--decreasing, --output and --tolerance are for --monotone")
+            raise InputError("--decreasing, --output and --tolerance are used only with --monotone")
         if args.epsilon is None:
             raise InputError("--epsilon is needed, or --monotone (see fgp-vnn property --help)")
     elif any(given is not None for given in near):
-        raise InputError("--monotone is about a box; --epsilon and what goes with it is not used")
+        unused = "--epsilon, --clip, --first, --target or --all-points"
+        raise InputError(f"--monotone is about a box: it does not use {unused}")
     elif args.tolerance is None:
-        raise InputError("--monotone needs --tolerance: by how much an output may fall")
+        raise InputError("--monotone needs --tolerance (see fgp-vnn property --help)")
     check_order("property", ("network", "points"), (args.model, args.points))
     check_model(args.model)
     if args.monotone is None:

@@ -14,7 +14,7 @@ from fgp_vnn.cli.main import main
 from tests.helpers.command_line import MODEL, SAFE, one_clear_line
 
 KINDS = ("certificate", "network", "property", "results")
-SWAPPED = {
+SWAPPED: dict[str, list[str | Path]] = {
     "verify": [SAFE, MODEL],
     "supports": [SAFE, MODEL],
     "bounds": [SAFE, MODEL],
