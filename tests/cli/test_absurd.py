@@ -126,6 +126,8 @@ def test_a_value_that_makes_no_sense_is_one_line_and_exit_code_2(
         ("compare", ["--tool", "a=/nowhere"], "a"),
         ("compare", ["--results", "b=/nowhere.csv"], "nowhere.csv"),
         ("report", ["--ours", "nobody"], ""),
+        ("property", ["--tolerance", "1"], "--tolerance are used only with --monotone"),
+        ("property", ["--monotone", "0"], "it does not use --epsilon, --clip, --first, --target"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused_by_name(

@@ -63,6 +63,16 @@ def test_an_answer_that_is_not_known_contradicts_nothing(
     assert main(["demo", "--benchmark", str(benchmark)]) == 0
 
 
+def test_one_instance_is_counted_in_the_singular(
+    benchmark: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = benchmark / "ground_truth.csv"
+    table.write_text("\n".join(table.read_text().splitlines()[:2]))
+    monkeypatch.setitem(vars(fgp_vnn), "verify", answers(p="sat"))
+    assert main(["demo", "--benchmark", str(benchmark)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1 instance in ")
+
+
 @pytest.mark.parametrize("limit", ["soon", ""])
 def test_a_row_without_a_time_limit_is_named(
     benchmark: Path, limit: str, capsys: pytest.CaptureFixture[str]

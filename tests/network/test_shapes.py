@@ -247,3 +247,9 @@ def test_product_of_three_constants_is_not_taken_for_exact(tmp_path: Path) -> No
     output = load_network(path).network.output
     assert isinstance(output, Dense)
     assert output.terms is not None
+
+
+def test_a_network_counts_one_of_a_kind_in_the_singular(tmp_path: Path) -> None:
+    b = Builder([1, 1])
+    path = b.save(tmp_path / "one.onnx", dense(b, layer(b, "x", 1, 1), 1, 1))
+    assert repr(load_network(path).network) == "Network(1 input, 1 neuron in layers of 1, 1 output)"
