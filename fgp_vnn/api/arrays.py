@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles, Norm
 from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.words import plural
 from fgp_vnn.property.numbers import to_numpy
 
 _NORMS: dict[str, Norm] = {
@@ -69,8 +70,8 @@ def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
         raise InputError(f"there is no input in an array of shape {array.shape}")
     if array.ndim < 1 or array[0].size != inputs:
         raise InputError(
-            f"inputs of shape {array.shape} do not fit a network with {inputs} inputs, which takes "
-            f"inputs of shape {shape}"
+            f"inputs of shape {array.shape} do not fit a network with {plural(inputs, 'input')}, "
+            f"which takes inputs of shape {shape}"
         )
     _check_layout(array.shape[1:], shape, inputs)
     flat = list(array.reshape(len(array), -1).astype(np.float64))
@@ -164,8 +165,9 @@ def read_classes(y: Any, count: int, outputs: int, what: str = "y") -> list[int]
     array = real_array(y, what).reshape(-1)
     if len(array) != count or not (array == np.floor(array)).all():
         raise InputError(f"{what} must hold one class number for each of the {count} inputs")
-    if not ((array >= 0) & (array < outputs)).all():
-        raise InputError(f"{what} must be classes from 0 to {outputs - 1}")
+    if (wrong := array[(array < 0) | (array >= outputs)]).size:
+        named = f"{what} names class {int(wrong[0])}"
+        raise InputError(f"{named}; the classes are numbered from 0 to {outputs - 1}")
     return [int(value) for value in array]
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.verdict import Verdict, summed
+from fgp_vnn.base.words import plural
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.property import Property
 from fgp_vnn.property.model import Case
@@ -84,10 +85,10 @@ def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> N
 
 def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str) -> None:
     """Refuse a property with other numbers of inputs or outputs than the network."""
-    for what, has, wants in (("inputs", inputs, prop.inputs), ("outputs", outputs, prop.outputs)):
+    for what, has, wants in (("input", inputs, prop.inputs), ("output", outputs, prop.outputs)):
         if has != wants:
             raise InputError(
-                f"{path} is about a network with {wants} {what}, but {model} has {has}: "
+                f"{path} is about a network with {plural(wants, what)}, but {model} has {has}: "
                 "the two do not belong together"
             )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fgp_vnn.api.arrays import read_number
+from fgp_vnn.api.arrays import read_number, read_targets
 from fgp_vnn.api.monotone import monotonicity
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.points import Points
@@ -62,6 +62,7 @@ def write_folder(
     check_classifier(loaded.network.outputs)
     points = read(loaded.network.inputs)
     points.check_classes(loaded.network.outputs)
+    read_targets(near.get("target"), loaded.network.outputs)  # refuse it before files are written
     radii = [read_number(epsilon, "epsilon") for epsilon in epsilons]
     if not radii:
         raise InputError("no epsilon is given")

@@ -16,6 +16,7 @@ from fgp_vnn.api.written import onnx_of
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.verdict import Counterexample, Verdict
+from fgp_vnn.base.words import plural
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.joined import JointRuntime, Part, joined
 from fgp_vnn.property import Property, load_property
@@ -60,8 +61,8 @@ def open_joint(model: Any, prop: Property) -> LoadedNetwork:
         sizes = loaded.network.inputs, loaded.network.outputs
         if sizes != (count, outputs):
             raise InputError(
-                f"network {network.name} is declared with {count} inputs and {outputs} outputs, "
-                f"and has {sizes[0]} and {sizes[1]}"
+                f"network {network.name} is declared with {plural(count, 'input')} and "
+                f"{plural(outputs, 'output')}, and has {sizes[0]} and {sizes[1]}"
             )
         parts.append(Part(network.name, onnx_of(source), loaded.input_shape, outputs, places))
         runtimes.append((loaded.runtime, places))

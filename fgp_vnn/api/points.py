@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError, one_line, os_reason
+from fgp_vnn.base.words import plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,8 @@ def read_points(path: Path, inputs: int) -> Points:
         x, y = x[:, 1:], x[:, 0]
     if x.shape[1] != inputs:
         raise InputError(
-            f"{path}: points with {x.shape[1]} values each do not fit a network with {inputs} "
-            "inputs"
+            f"{path}: points with {plural(x.shape[1], 'value')} each do not fit a network "
+            f"with {plural(inputs, 'input')}"
         )
     if bad := np.flatnonzero(~np.isfinite(x).all(axis=1)).tolist():
         raise InputError(f"{path}: point {bad[0]} has values that are not finite")

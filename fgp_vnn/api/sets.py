@@ -15,6 +15,7 @@ from fgp_vnn.api.opening import space_of
 from fgp_vnn.attack.ball_judge import BallPoints
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles
+from fgp_vnn.base.words import plural
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.engine.classifier import Center
 from fgp_vnn.network import LoadedNetwork
@@ -87,7 +88,8 @@ def read_sets(inputs: Any, loaded: LoadedNetwork) -> list[InputSet]:
     if isinstance(inputs, Property):
         if inputs.inputs != count:
             raise InputError(
-                f"the inputs are about another network: {inputs.inputs} values, not {count}"
+                f"the inputs are about another network: {plural(inputs.inputs, 'value')}, "
+                f"not {count}"
             )
         if not inputs.cases:
             raise InputError("inputs: no input meets the property's constraints")

@@ -20,6 +20,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
 from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.base.verdict import summed
+from fgp_vnn.base.words import plural
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.settings import Settings, make_settings
@@ -233,7 +234,8 @@ def _objective(objective: Any, network: Network) -> tuple[Doubles, Fraction]:
     if not isinstance(objective, Expression):
         factors = exact_numbers(objective).reshape(-1)
         if len(factors) != outputs:
-            raise InputError(f"the objective has {len(factors)} factors for {outputs} outputs")
+            has = f"the objective has {plural(len(factors), 'factor')}"
+            raise InputError(f"{has} for {plural(outputs, 'output')}")
         return _doubles(list(factors)), Fraction(0)
     if objective.size != 1:
         raise InputError("the objective is one expression, not several")

@@ -12,9 +12,10 @@ VERSIONS: tuple[Version, ...] = get_args(Version)
 NO_CERTIFICATE = "no certificate"  # beginning of the reason of an unsat without its proof
 
 
-def plural(number: int, noun: str) -> str:
-    """A number with its noun: `1 point`, `2 points`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def plural(number: int, noun: str, several: str = "") -> str:
+    """A number with its noun: `1 point`, `2 points`; `several` is a plural that does not end in the
+    singular and s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

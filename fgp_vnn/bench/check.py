@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.program import open_program
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.rules import Evidence, Standing, standings
 from fgp_vnn.property.load import load_property
 from fgp_vnn.property.model import Case, Property
@@ -67,7 +68,7 @@ def counterexample_fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> 
     """Return why x [inputs] is not a counterexample of the property; empty if it is one."""
     inputs, outputs = prop.declared
     if x.shape != (inputs,):
-        return f"{x.size} inputs, the property has {inputs}"
+        return f"{plural(x.size, 'input')}, the property has {inputs}"
     with np.errstate(over="ignore"):
         point = x.astype(np.float32)
     if not np.isfinite(point).all():
@@ -82,7 +83,7 @@ def counterexample_fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> 
         return _outside(digits)
     y = network.run(point)
     if y.shape != (outputs,):
-        return f"the network has {y.size} outputs, the property {outputs}"
+        return f"the network has {plural(y.size, 'output')}, the property {outputs}"
     wide = y.astype(np.float64)
     if any(case.unsafe_at(prop.all_outputs(wide, values)) for case, values in inside):
         return ""
@@ -133,7 +134,7 @@ class OnnxFile:
 
     def _fitting(self, size: int) -> tuple[int, ...]:
         if int(np.prod(self.shape)) != size:
-            raise InputError(f"{self._path}: takes {self.shape}, got {size} values")
+            raise InputError(f"{self._path}: takes {self.shape}, got {plural(size, 'value')}")
         return self.shape
 
 

@@ -121,7 +121,7 @@ def published(path: Path, instances: Iterable[Instance], truth: Truth) -> list[R
         if instance.key in answers
     ]
     if not records:
-        raise InputError(f"{path}: none of its {len(answers)} rows is one of the instances")
+        raise InputError(f"{path}: none of its rows is about one of the instances")
     return records
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.journal import JSON_LINES, RUNS, read_records, read_settings
 from fgp_vnn.bench.rules import NEWEST, RULES, Rules
 from fgp_vnn.bench.score import Runs
@@ -94,7 +95,8 @@ def run_timing(folder: Path) -> Timing:
 
 def machine_words(made: Mapping[str, Any]) -> str:
     """Return the machine of a run in one line."""
-    return f"{made['host']}: {made['processor']}, {made['cores']} cores, {made['memory']}"
+    cores = plural(made["cores"], "core")
+    return f"{made['host']}: {made['processor']}, {cores}, {made['memory']}"
 
 
 def read_rules(folder: Path) -> Rules:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.network_list import named_networks
-from fgp_vnn.base.words import VERSIONS
+from fgp_vnn.base.words import VERSIONS, plural
 from fgp_vnn.bench.tables import COLUMNS, Key, Keyed, read_rows
 
 
@@ -141,7 +141,7 @@ def _instance(category: str, cells: list[str], folder: Path, timeout: float | No
     else:
         raise InputError(
             f"expected onnx,vnnlib,timeout or {','.join(COLUMNS)}, "
-            f"got {len(cells)} fields: {','.join(cells)!r}"
+            f"got {plural(len(cells), 'field')}: {','.join(cells)!r}"
         )
     seconds = timeout if timeout is not None else _seconds(limit)
     names = _networks(onnx)

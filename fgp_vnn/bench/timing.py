@@ -36,14 +36,15 @@ class Timing:
     def __str__(self) -> str:
         words = [KINDS[self.kind], self.machine or "on a machine that is not named"]
         if self.kind == "published":
-            words += [self.limit or "under limits that are not stated", f"{self.rows} rows"]
+            words += [self.limit or "under limits that are not stated", plural(self.rows, "row")]
         if self.startup:
             words.append(
                 f"start-up {statistics.median(self.startup):.2f} s "
                 f"({min(self.startup):.2f} to {max(self.startup):.2f})"
             )
         if self.cut:
-            words.append(f"{self.cut} published answers came after the limit here: not counted")
+            late = plural(self.cut, "published answer")
+            words.append(f"{late} came after the limit here: not counted")
         return "; ".join(words)
 
     @property

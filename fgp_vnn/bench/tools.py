@@ -25,6 +25,7 @@ from fgp_vnn.bench.printed import last_line
 PREPARE_SECONDS = 600.0
 EXTRA_SECONDS = 60.0  # past its time limit, after which a tool is killed
 
+DECLINED = "declined"  # beginning of the reason of a tool that does not take an instance
 _PLACES = ("", "vnncomp", "vnncomp_scripts", "../vnncomp_scripts")
 _SCRIPTS = ("prepare_instance.sh", "run_instance.sh")
 
@@ -62,7 +63,7 @@ def run_tool(tool: Tool, instance: Instance, files: Files, results: Path, log: P
         code, prepared = _call(tool, _SCRIPTS[0], arguments, PREPARE_SECONDS, output)
         if code != 0:
             how = "took too long" if code is None else f"ended with exit code {code}"
-            reason = f"declined: {_SCRIPTS[0]} {how}{last_line(log)}"
+            reason = f"{DECLINED}: {_SCRIPTS[0]} {how}{last_line(log)}"
             return Answer("unknown", 0.0, reason=reason, prepare_time=prepared)
         begin, arguments = log.stat().st_size, [*arguments, str(results), _number(instance.timeout)]
         limit = instance.timeout + EXTRA_SECONDS

@@ -5,18 +5,26 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_readable
 from fgp_vnn.base.network_list import named_networks
+from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
+LEAST_GIGABYTES = 0.3  # held when a search begins: measured on a small network, with CPU torch
 LEAST_SECONDS = 0.001  # timeout of work that starts after the deadline
 _SEARCH = ("engine", "variant", "device", "seed", "attack", "alternate", "lp")
 POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
 MOST_THREADS = 256
+NETWORKS = (
+    "the network, .onnx or .onnx.gz; for a property of several networks, the list of their names "
+    "and files: \"[('f', 'a.onnx'), ('g', 'b.onnx')]\""
+)
 
 
 Value = TypeVar("Value", int, float)
@@ -46,7 +54,12 @@ def _real(text: str) -> float:
 
 
 seconds = _within(_real, POSITIVE, 1e9, "a positive number of seconds, at most 1e9")
-gigabytes = _within(_real, POSITIVE, 1e9, "a positive number of gigabytes, at most 1e9")
+gigabytes = _within(
+    _real,
+    LEAST_GIGABYTES,
+    1e9,
+    f"a number of gigabytes from {LEAST_GIGABYTES}, which the program itself takes, to 1e9",
+)
 radius = _within(_real, 0.0, FINITE, "a number of at least 0")
 positive_number = _within(_real, POSITIVE, FINITE, "a positive number")
 finite = _within(_real, -FINITE, FINITE, "a number")
@@ -70,31 +83,35 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=ENGINES,
         default="auto",
-        help="the one search to use; auto chooses by what linear bounds leave (%(default)s)",
+        help="attack: only look for counterexamples; bounds: linear bounds without a search; "
+        "split: branch and bound; walk: from region to region, as in the FGP paper; auto: attacks "
+        "and bounds, then the search that suits the network (default: %(default)s)",
     )
     add(
         "--variant",
         choices=VARIANTS,
         default="full-queue",
-        help="past an inconclusive boundary the walk goes on, or stops (%(default)s)",
+        help="full-queue: the walk continues past inconclusive boundaries; first-boundary: it "
+        "stops at the first one (default: %(default)s)",
     )
     add_device(parser)
     add(
         "--no-attack",
         dest="attack",
         action="store_false",
-        help="search without attacks (default: with them)",
+        help="do not look for counterexamples by gradient attacks (default: do)",
     )
     add(
         "--no-alternate",
         dest="alternate",
         action="store_false",
-        help="leave inconclusive boundaries unknown, as the paper does (default: settle them)",
+        help="leave inconclusive boundaries undecided, as in the FGP paper (default: settle "
+        "them by alternating projections)",
     )
     add(
         "--lp",
         action="store_true",
-        help="settle by HiGHS and Clarabel what projections leave inconclusive (default: off)",
+        help="use the solvers HiGHS and Clarabel where projections are inconclusive (default: off)",
     )
 
 
@@ -105,13 +122,13 @@ def add_device(parser: argparse.ArgumentParser) -> None:
         "--device",
         choices=DEVICES,
         default="auto",
-        help="where to compute; auto is a GPU if there is one (%(default)s)",
+        help="device to compute on; auto takes a GPU if there is one (default: %(default)s)",
     )
     add(
         "--seed",
         type=seed,
         default=0,
-        help="of the attack's random starts, a whole number (%(default)s)",
+        help="seed for the random starting points of attacks (default: %(default)s)",
     )
 
 
@@ -122,12 +139,14 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=PRECISIONS,
         default="float64",
-        help="of the search; both count their rounding (%(default)s)",
+        help="precision of the search; proofs take its rounding errors into account "
+        "(default: %(default)s)",
     )
     add(
         "--float32-semantics",
         action="store_true",
-        help="unsat only if it holds for every order of evaluation in float32 (default: off)",
+        help="answer unsat only if it also holds when the network is evaluated in float32, in any "
+        "order of operations (default: off)",
     )
 
 
@@ -140,7 +159,8 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         type=int,
         choices=list(RULES),
         metavar="YEAR",
-        help=f"VNN-COMP's rules of {', '.join(map(str, RULES))} ({NEWEST.year})",
+        help=f"score by the VNN-COMP rules of this year: {', '.join(map(str, RULES))} "
+        f"(default: as before in the same folder, or {NEWEST.year})",
     )
 
 
@@ -149,15 +169,21 @@ def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_SEARCH, *more)}
 
 
-def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> None:
-    """Add --timeout and --memory."""
+def add_limits(parser: argparse.ArgumentParser, per: str = "") -> None:
+    """Add --timeout and --memory; `per` says what the time limit is for."""
     add = parser.add_argument
     add(
         "--timeout",
         type=seconds,
-        help=f"seconds by which {answer} must be there (default: no limit)",
+        help=f"time limit in seconds{per} (default: no limit)",
     )
-    add("--memory", type=gigabytes, help="gigabytes for everything (default: half of what is free)")
+    add(
+        "--memory",
+        type=gigabytes,
+        metavar="GB",
+        help=f"memory limit in gigabytes, at least {LEAST_GIGABYTES}, for all processes together "
+        "(default: current use plus half of the free memory)",
+    )
 
 
 class _Interval(argparse.Action):
@@ -184,7 +210,7 @@ def add_clip(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         action=_Interval,
         metavar=("LOW", "HIGH"),
-        help="inputs outside do not count (default: all do)",
+        help="range of valid input values; inputs outside it are ignored (default: no limits)",
     )
 
 
@@ -194,7 +220,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
         "--threads",
         type=threads,
         default=1,
-        help="of torch; more pay only for large networks (%(default)s)",
+        help="number of torch threads; several help only large networks (default: %(default)s)",
     )
 
 
@@ -212,9 +238,23 @@ def network_path(text: str) -> Path:
     return path.absolute() if text.startswith("[") and path.exists() else path
 
 
-def check_question(model: Path, prop: Path) -> list[Path]:
+@contextmanager
+def naming_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Let an error that begins with an argument of the Python API begin with the option that gave
+    it; `options` are the options by the argument."""
+    try:
+        yield
+    except InputError as error:
+        for argument, option in options.items():
+            if str(error).startswith(f"{argument} "):
+                raise InputError(option + str(error).removeprefix(argument)) from error
+        raise
+
+
+def check_question(command: str, model: Path, prop: Path) -> list[Path]:
     """Return the files of the networks and the property; refuse, before torch is loaded, a path
-    that is not a readable file."""
+    that is not a readable file, and a property that comes before its network."""
+    check_order(command, ("network", "property"), (model, prop))
     networks = [Path(path) for path in (named_networks(str(model)) or {"": str(model)}).values()]
     for path in networks:
         check_readable(path, "network")
@@ -230,12 +270,12 @@ def add_cluster(parser: argparse.ArgumentParser, what: str) -> None:
         nargs="?",
         const="local",
         metavar="ADDRESS",
-        help=f"{what} on a Ray cluster (ray://head:10001), or on one inside this "
-        "machine (default: neither)",
+        help=f"{what} on the Ray cluster at ADDRESS, such as ray://head:10001; without ADDRESS, on "
+        "a cluster started on this machine (default: no cluster)",
     )
 
 
 def _address(text: str) -> str:
     if not text.strip():
-        raise argparse.ArgumentTypeError("an address, or nothing at all, not an empty text")
+        raise argparse.ArgumentTypeError("the address is empty: name one, or give --cluster alone")
     return text

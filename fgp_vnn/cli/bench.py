@@ -24,6 +24,7 @@ from fgp_vnn.bench.run import run as run_plan
 from fgp_vnn.bench.tables import Truth, read_truth
 from fgp_vnn.budget.budget import GIGABYTE
 from fgp_vnn.cli.arguments import (
+    LEAST_GIGABYTES,
     add_cluster,
     add_precision,
     add_search_arguments,
@@ -46,47 +47,90 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     add(
         "benchmark",
         type=network_path,
-        help="a folder with instances.csv, a tree of such folders, or a csv file",
+        help="a folder with instances.csv, a tree of such folders, or a CSV file",
     )
-    add("--timeout", type=seconds, help="seconds for an instance (default: the csv's)")
-    add("--filter", metavar="REGEX", help="only rows whose names match (default: all)")
-    add("--limit", type=count, metavar="N", help="only the first N (default: all)")
     add(
-        "--shuffle", type=int, metavar="SEED", help="in an order drawn by SEED (default: the csv's)"
+        "--timeout",
+        type=seconds,
+        help="time limit in seconds for each instance (default: from the CSV file)",
+    )
+    add(
+        "--filter",
+        metavar="REGEX",
+        help="only instances whose names match this regular expression (default: all)",
+    )
+    add("--limit", type=count, metavar="N", help="only the first N instances (default: all)")
+    add(
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="put the instances in a random order, determined by SEED, before --limit is applied "
+        "(default: the order of the CSV file)",
     )
     add(
         "--expect",
         type=Path,
         metavar="CSV",
-        help="a table of known answers (default: ground_truth.csv beside the instances)",
+        help="CSV file with the known answers (default: ground_truth.csv beside the instances)",
     )
-    add("--out", type=Path, help="folder for the results (default: runs/NAME)")
-    add("--keep-going", action="store_true", help="run what a bad folder has left (default: stop)")
-    add("--quiet", action="store_true", help="say only what is wrong (default: everything)")
+    add("--out", type=Path, help="folder for the results (default: runs/BENCHMARK)")
+    add(
+        "--keep-going",
+        action="store_true",
+        help="skip faulty rows of the CSV file and instances without their files (default: stop)",
+    )
+    add(
+        "--quiet",
+        action="store_true",
+        help="print only errors and wrong verdicts (default: everything)",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_selection(parser)
-    add("--jobs", type=count, metavar="N", help="instances at once (1)")
+    add(
+        "--jobs",
+        type=count,
+        metavar="N",
+        help="number of instances to run at the same time (default: 1; with --cluster, as many "
+        "as fit)",
+    )
     add_search_arguments(parser)
     add_precision(parser)
     add(
         "--certificates",
         action="store_true",
-        help="write and check the proof of every unsat (default: no)",
+        help="write a certificate of every unsat, and check it (default: off)",
     )
     add(
         "--memory",
         type=gigabytes,
         metavar="GB",
-        help="gigabytes for one instance (default: its share of what is free)",
+        help=f"memory limit in gigabytes, at least {LEAST_GIGABYTES}, for each instance (default: "
+        "90 %% of the memory that this machine or container allows, divided by the number of "
+        "instances that run at the same time)",
     )
-    add("--grace", type=seconds, default=10.0, help="seconds over time until a kill (%(default)g)")
-    add_cluster(parser, "run")
-    add("--retry-errors", action="store_true", help="run instances in error again (default: no)")
-    add("--dry-run", action="store_true", help="list the instances and stop (default: run them)")
-    add("--verifier", default=VERIFY, metavar="MODULE:FUNCTION", help="what to call (%(default)s)")
+    add(
+        "--grace",
+        type=seconds,
+        default=10.0,
+        help="kill an instance that runs this many seconds past its time limit "
+        "(default: %(default)g)",
+    )
+    add_cluster(parser, "run the instances")
+    add(
+        "--retry-errors",
+        action="store_true",
+        help="when resuming, run instances again that ended with an error (default: off)",
+    )
+    add("--dry-run", action="store_true", help="only list the instances (default: run them)")
+    add(
+        "--verifier",
+        default=VERIFY,
+        metavar="MODULE:FUNCTION",
+        help="Python function that verifies an instance (default: %(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -135,9 +179,9 @@ def _concluded(summary: Summary, plan: Plan) -> int:
         if proofs is not None:
             print(proofs)
     if summary.contradictions:
-        faults.append(f"{len(summary.contradictions)} wrong verdicts")
+        faults.append(plural(len(summary.contradictions), "wrong verdict"))
     if proofs is not None and proofs.refused:
-        faults.append(f"{proofs.refused} certificates refused")
+        faults.append(f"{plural(proofs.refused, 'certificate')} refused")
     if proofs is not None and proofs.missing:
         faults.append(f"{proofs.missing} unsat without a certificate")
     for fault in faults:
@@ -209,17 +253,20 @@ def choose(args: argparse.Namespace) -> tuple[tuple[Instance, ...], Truth] | Non
 
 
 def _report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
-    """Print all problems of a benchmark; return True if they are a reason to stop."""
+    """Print all problems of a benchmark; return True if they are a reason to stop. Raise
+    InputError for one problem that leaves nothing to run."""
     if not benchmark.problems:
         return False
+    if not benchmark.instances and len(benchmark.problems) == 1:
+        raise InputError(benchmark.problems[0])
     print(f"fgp-vnn: {plural(len(benchmark.problems), 'problem')}:", file=sys.stderr)
     for problem in benchmark.problems:
         print(f"  {problem}", file=sys.stderr)
     if not benchmark.instances:
         print("nothing to run", file=sys.stderr)
     elif not keep_going:
-        left = len(benchmark.instances)
-        print(f"nothing was run; --keep-going runs the other {left} instances", file=sys.stderr)
+        left = plural(len(benchmark.instances), "other instance")
+        print(f"nothing was run; --keep-going runs the {left}", file=sys.stderr)
     return not (keep_going and benchmark.instances)
 
 

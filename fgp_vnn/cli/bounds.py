@@ -18,15 +18,18 @@ from fgp_vnn.cli.arguments import (
     add_limits,
     add_threads,
     finite,
+    naming_options,
     positive_number,
     set_threads,
 )
+from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 if TYPE_CHECKING:
     from fgp_vnn.base.ranges import Bounds, Maximum
 
 EXAMPLE = "fgp-vnn bounds model.onnx prop.vnnlib --timeout 60"
+_OPTIONS = {"layer": "--layer", "the objective": "--maximise"}
 METHODS = ("plain", "optimised", "split")
 
 
@@ -36,29 +39,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "inputs",
         type=Path,
-        help="a property, whose inputs are meant, or an .npz file with lower and upper",
+        help="the set of inputs: a property (what it says about outputs is ignored), or an .npz "
+        "file with the arrays lower and upper",
     )
-    add("--layer", type=int, help="what goes into this activation layer, from 0 (default: outputs)")
+    add(
+        "--layer",
+        type=int,
+        help="bound the values that enter this activation layer, counted from 0 (default: bound "
+        "the outputs)",
+    )
     add(
         "--maximise",
         type=finite,
         nargs="+",
         metavar="C",
-        help="the greatest value of C_0 y_0 + C_1 y_1 + ... (default: the range of each output)",
+        help="bound the maximum of C_0 y_0 + C_1 y_1 + ... (default: bound each output)",
     )
     add(
         "--method",
         choices=METHODS,
         default="split",
-        help="linear bounds, with optimised slopes, or splits up to --gap (%(default)s)",
+        help="plain: linear bounds; optimised: linear bounds with optimised slopes; split: branch "
+        "and bound until --gap is reached (default: %(default)s)",
     )
     add(
         "--gap",
         type=positive_number,
         default=1e-4,
-        help="stop when the ends are so near, as a part of the value or of 1 (%(default)g)",
+        help="stop when a bound is within GAP * max(1, |value|) of a value that the network takes "
+        "(default: %(default)g)",
     )
-    add("--json", action="store_true", help="print everything known, as JSON (default: as text)")
+    add(
+        "--json",
+        action="store_true",
+        help="print the result and all details as JSON (default: as text)",
+    )
     add_limits(parser)
     add_threads(parser)
     add_device(parser)
@@ -68,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the ranges and return the exit code."""
     if args.maximise is not None and (args.layer is not None or args.method != "split"):
         raise InputError("--maximise is about the outputs, by splits: leave out --layer, --method")
+    check_order("bounds", ("network", "property"), (args.model, args.inputs))
     check_model(args.model)
     check_boxes(args.inputs)
     with leave_on_interrupt():
@@ -78,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         where = read_boxes(args.inputs)
         chosen = {name: getattr(args, name) for name in ("timeout", "memory", "device", "seed")}
         chosen["gap"] = args.gap
-        with _shown() as progress:
+        with naming_options(_OPTIONS), _shown() as progress:
             if args.maximise is not None:
                 best = maximise(args.model, where, args.maximise, progress=progress, **chosen)
             else:

@@ -56,27 +56,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--epsilon",
         type=radius,
         required=True,
-        help="the radius of the ball, in the units of the inputs; 8/255 is a number",
+        help="radius of the ball, in the units of the inputs: a number or a fraction such as 8/255",
     )
-    add_limits(parser, "the answer for a point")
+    add_limits(parser, " for each point")
     add_search_arguments(parser)
     add(
         "--without",
         action="append",
         choices=HEURISTICS,
         default=[],
-        help="switch off a heuristic of the walk to see what it is worth (repeat "
-        "for several; default: none)",
+        help="switch off a heuristic of the walk, to measure its effect (can be repeated; default: "
+        "all are on)",
     )
     add(
         "--batch",
         type=count,
-        help="regions that the walk takes at once (default: as many as fit, at most 4096)",
+        help="number of regions that the walk takes at once (default: as many as fit in memory, at "
+        "most 4096)",
     )
     add(
         "--paper",
         action="store_true",
-        help="the paper's algorithm: --engine walk, and none of the heuristics it "
+        help="the algorithm of the FGP paper: --engine walk without the heuristics that the paper "
         "does not have (default: off)",
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import seconds
+from fgp_vnn.cli.file_order import check_order
 
 if TYPE_CHECKING:
     from fgp_vnn.certificate.checker.check import Checked
@@ -21,10 +21,14 @@ EXAMPLE = "fgp-vnn check-certificate proof.npz model.onnx prop.vnnlib"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("certificate", type=Path, help="what verify --certificate has written")
+    add("certificate", type=Path, help="file written by verify --certificate")
     add("model", type=Path, help="the network, .onnx or .onnx.gz")
     add("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    add("--timeout", type=seconds, help="seconds until it is given up, refused (default: no limit)")
+    add(
+        "--timeout",
+        type=seconds,
+        help="time limit in seconds, after which the certificate is refused (default: no limit)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,11 +39,12 @@ def run(args: argparse.Namespace) -> int:
 
     def watch() -> None:
         if args.timeout is not None and time.perf_counter() - begin > args.timeout:
-            raise InputError(f"it takes longer than {args.timeout:g} s: give --timeout more")
+            raise InputError(f"the check takes longer than {args.timeout:g} s: increase --timeout")
 
+    files = (args.certificate, args.model, args.property)
+    check_order("check-certificate", ("certificate", "network", "property"), files)
     certificate = read_bytes(args.certificate, "certificate")
     network, prop = read_model(args.model), read_bytes(args.property, "property")
-    _check_order((args.certificate, args.model, args.property), (certificate, network, prop))
     try:
         with Console(stderr=True).status("checking the certificate"):
             from fgp_vnn.certificate.checker.check import check_files
@@ -57,27 +62,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_order(paths: Sequence[Path], contents: Sequence[bytes]) -> None:
-    """Refuse files that are not in the order certificate, network, property."""
-    places = [_place(content) for content in contents]
-    if places != sorted(places) and len(set(places)) == len(places):
-        right = (str(path) for _, path in sorted(zip(places, paths, strict=True)))
-        raise InputError(f"the files are in another order: check-certificate {' '.join(right)}")
-
-
-def _place(content: bytes) -> int:
-    """Position of a file among the arguments, by its content: an archive first, a text last."""
-    if content.startswith(b"PK"):
-        return 0
-    return 2 if content.lstrip().startswith((b"(", b";")) else 1
-
-
 def _describe(checked: Checked) -> str:
     """Describe what was checked in one line."""
     return (
-        f"checked: {checked.cases} input box{'' if checked.cases == 1 else 'es'}, "
+        f"checked: {plural(checked.cases, 'input box', 'input boxes')}, "
         f"{plural(checked.disjuncts, 'way')} to break the property, "
         f"{plural(checked.lemmas, 'bound')} of hidden neurons, "
-        f"{checked.leaves} lea{'f' if checked.leaves == 1 else 'ves'}; every bound was "
+        f"{plural(checked.leaves, 'leaf', 'leaves')}; every bound was "
         f"computed anew, the smallest that had to be above 0 is {checked.margin:.3g}"
     )

@@ -18,7 +18,7 @@ from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import disagreements, known_answers, scores, within
 from fgp_vnn.bench.tables import Truth
 from fgp_vnn.bench.timing import Timing, speed
-from fgp_vnn.bench.tools import Tool
+from fgp_vnn.bench.tools import DECLINED, Tool
 from fgp_vnn.cli.arguments import add_rules, whole
 from fgp_vnn.cli.bench import add_selection, choose, default_out, stop_on_termination
 from fgp_vnn.cli.output import complain
@@ -35,23 +35,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="a tool with VNN-COMP's scripts, here or in vnncomp/ or "
-        "vnncomp_scripts/ (repeat; default: none)",
+        help="a tool to run; its VNN-COMP scripts are in FOLDER, FOLDER/vnncomp or "
+        "FOLDER/vnncomp_scripts (can be repeated; default: none)",
     )
     add(
         "--results",
         action="append",
         default=[],
         metavar="NAME=CSV",
-        help="a published results file in place of a run (repeat; default: none)",
+        help="a tool that is not run, and its published results file (can be repeated; default: "
+        "none)",
     )
     add(
         "--about",
         action="append",
         default=[],
         metavar="NAME=MACHINE[;LIMIT]",
-        help="what the times of a published results file were measured on, and "
-        "under which limit (default: unknown)",
+        help="machine and time limit that a published results file was measured with (can be "
+        "repeated; default: unknown)",
     )
     add_rules(parser)
     add(
@@ -59,12 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole,
         default=3,
         metavar="N",
-        help="measure each tool's start-up so many times, on the smallest instance (3)",
+        help="how often to measure the start-up time of each tool, on a tiny instance (default: "
+        "%(default)s)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if no verdict contradicts a known answer, 1 if one does, 2 for bad input."""
+    """Return 0 if no verdict contradicts a known answer, 1 if one does, 2 for bad input or if no
+    tool could be run."""
     sources = _sources(args)
     chosen = choose(args)
     if chosen is None:
@@ -79,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     except (KeyboardInterrupt, OSError):
         complain(f"what is done is in {args.out}: the same command resumes")
         raise
-    return _report(args, instances, console)
+    return _report(args, instances, console) or _complain_of_failed(args, sources.tools, instances)
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,24 @@ def _report(args: argparse.Namespace, instances: Sequence[Instance], console: Te
     for conflict in conflicts:
         console.print(disagreement_line(conflict), soft_wrap=True)
     return 1 if any(conflict.wrong for conflict in conflicts) else 0
+
+
+def _complain_of_failed(
+    args: argparse.Namespace, tools: Sequence[Tool], instances: Sequence[Instance]
+) -> int:
+    """Name each tool that failed on or declined every instance; return 2 if these are all tools."""
+    from fgp_vnn.bench.comparison import read_runs
+
+    runs = within(read_runs(args.out), {instance.key for instance in instances})
+    failed = 0
+    for tool in tools:
+        records = runs[tool.name].values()
+        if all(r.result == "error" or r.reason.startswith(DECLINED) for r in records):
+            failed += 1
+            *_, last = (record.reason for record in records)
+            again = f"delete {args.out / tool.name} to run it again"
+            complain(f"{tool.name} did not run on any instance: {last} ({again})")
+    return 2 if tools and failed == len(tools) else 0
 
 
 def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="the shell whose script is printed")
+    parser.add_argument("shell", choices=SHELLS, help="shell that the script is for")
 
 
 def run(args: argparse.Namespace) -> int:

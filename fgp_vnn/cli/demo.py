@@ -15,6 +15,7 @@ from rich.table import Table
 
 import fgp_vnn
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.tables import GROUND_TRUTH, read_result_rows, result_word
@@ -31,14 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--benchmark",
         type=Path,
-        help="another folder with a ground_truth.csv (the bundled one)",
+        metavar="FOLDER",
+        help="another folder with a ground_truth.csv (default: the bundled benchmark)",
     )
     add(
         "--files",
         type=Path,
         metavar="FOLDER",
-        help="verify nothing, but write files to try the commands with into a folder "
-        "(default: verify)",
+        help="write example files for the other commands to FOLDER, and verify nothing (default: "
+        "verify)",
     )
 
 
@@ -114,4 +116,5 @@ def summary(records: Sequence[Record], seconds: float) -> str:
     counts = Counter(record.result for record in records)
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     wrong = sum(bool(record.contradiction) for record in records)
-    return f"\n{len(records)} instances in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"
+    instances = plural(len(records), "instance")
+    return f"\n{instances} in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"

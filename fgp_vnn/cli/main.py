@@ -20,19 +20,19 @@ from fgp_vnn.cli.output import NOBODY_READS, complain, describe_os_error, reader
 COMMANDS = {
     "demo": "verify the bundled benchmark and compare every verdict with the ground truth",
     "verify": "decide one VNN-LIB property of one ONNX network, or of several",
-    "certify": "decide local robustness at the points of a file",
-    "radius": "bound the distance to the nearest input of another class",
+    "certify": "decide whether a classifier is robust around each point of a file",
+    "radius": "bound the distance from each point of a file to the nearest input of another class",
     "bounds": "certify ranges of outputs or hidden neurons, or the maximum of an objective",
     "property": "write a folder of properties of a network: robustness at points, or monotonicity",
-    "supports": "say whether a network can be verified against a property; "
-    "'networks' is about networks alone",
-    "networks": "list networks and folders of them with their sizes, or why they cannot be read; "
-    "'supports' is about a network and a property",
-    "bench": "run a folder of instances, and resume it where it was left",
+    "supports": "say whether a property of a network can be verified "
+    "(see 'networks' for networks without a property)",
+    "networks": "list the sizes of networks, or why they cannot be read "
+    "(see 'supports' for a network with a property)",
+    "bench": "verify all instances of a folder; the same command resumes an interrupted run",
     "compare": "run several tools on the same instances, and check their counterexamples",
-    "report": "make one HTML page of a run or a comparison",
-    "check": "check the counterexample of a results file with onnxruntime",
-    "check-certificate": "check the proof of an unsat, apart from the verifier",
+    "report": "write an HTML page about a run or a comparison",
+    "check": "check the counterexample in a results file with onnxruntime",
+    "check-certificate": "check the proof of an unsat, independently of the verifier",
     "completion": "print a script that lets a shell complete commands and options",
 }
 
@@ -92,9 +92,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         from fgp_vnn.cli.completion import options_of
 
-        # Compare without the dashes, which make all options look similar.
-        known = [o[2:] for o in options_of(parser)[args.command] if o.startswith("--")]
-        hint = suggestion(unknown[0].partition("=")[0].lstrip("-"), known)
+        # Compare without the dashes, which make all options look similar, and only with options
+        # that begin with the same letter: --out is no misspelt --timeout.
+        name = unknown[0].partition("=")[0].lstrip("-")
+        known = [o[2:] for o in options_of(parser)[args.command] if o.startswith(f"--{name[:1]}")]
+        hint = suggestion(name, known)
         hint = hint.replace("mean '", "mean '--")
         which = f"unrecognized arguments: {' '.join(unknown)}{hint}"
         raise InputError(f"{which} (see fgp-vnn {args.command} --help)")
@@ -106,7 +108,7 @@ def whole_parser(full: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPa
     parser = _Parser(
         prog="fgp-vnn",
         description="Verify neural networks by Fast Geometric Projections.",
-        epilog="fgp-vnn COMMAND --help tells more of a command.",
+        epilog="fgp-vnn COMMAND --help describes a command and its options.",
     )
     parser.add_argument("--version", action="version", version=f"fgp-vnn {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -21,7 +21,7 @@ EXAMPLE = "fgp-vnn networks folder/"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks")
-    add("--json", action="store_true", help="print a list of networks as JSON (default: as text)")
+    add("--json", action="store_true", help="print the list as JSON (default: as text)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -27,7 +27,9 @@ DRAWN = {
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add --report."""
-    parser.add_argument("--report", type=Path, help="everything on one HTML page (default: none)")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write an HTML report (default: none)"
+    )
 
 
 def check_drawn(option: str, path: Path | None) -> None:

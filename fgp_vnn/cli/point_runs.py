@@ -18,6 +18,7 @@ from fgp_vnn.base.files import check_readable, read_bytes
 from fgp_vnn.base.model_file import check_model, read_model
 from fgp_vnn.base.point_table import PointTable, check_output
 from fgp_vnn.cli.arguments import add_clip, add_threads, count, set_threads
+from fgp_vnn.cli.file_order import check_order
 
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
@@ -25,24 +26,34 @@ if TYPE_CHECKING:
     from fgp_vnn.base.robustness import Doubles
 
 PointRow = dict[str, Any]
+POINTS = (
+    "the inputs: .npy, .npz (an array x, and optionally y with the true classes) or .csv (a row "
+    "for each input, optionally with the true class first)"
+)
 
 
 def add_point_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for the network, the points, the norm and the output."""
     add = parser.add_argument
     add("model", type=Path, help="the network, .onnx or .onnx.gz")
-    add("points", type=Path, help=".npy, .npz (x, perhaps y) or .csv")
+    add("points", type=Path, help=POINTS)
     add(
         "--norm",
         choices=("l2", "linf", "l1"),
         default="l2",
-        help="what distances are measured in (%(default)s)",
+        help="norm in which distances are measured (default: %(default)s)",
     )
     add_clip(parser)
-    add("--first", type=count, help="only so many of the points (default: all)")
+    add("--first", type=count, metavar="N", help="only the first N points (default: all)")
     add_threads(parser)
-    add("--output", type=Path, help="results point by point, .csv or .json lines (default: none)")
-    add("--resume", action="store_true", help="resume from an output file (default: begin)")
+    add(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the result of each point, as .csv or as JSON lines (.json, .jsonl; default: "
+        "none)",
+    )
+    add("--resume", action="store_true", help="continue an existing --output file (default: off)")
     add("--json", action="store_true", help="print the summary as JSON (default: as text)")
 
 
@@ -100,6 +111,7 @@ class PointRun:
     def of(cls, args: argparse.Namespace, settings: dict[str, Any], radius: float) -> PointRun:
         """Load the network and the points of the arguments; refuse points whose balls of this
         radius are not valid."""
+        check_order(args.command, ("network", "points"), (args.model, args.points))
         check_model(args.model)
         check_readable(args.points, "points file")
         with collector_paused():  # importing torch is faster without it

@@ -13,14 +13,25 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_readable, writing
 from fgp_vnn.base.model_file import check_model
 from fgp_vnn.base.words import VERSIONS, plural
-from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
+from fgp_vnn.cli.arguments import (
+    add_clip,
+    count,
+    naming_options,
+    positive_number,
+    seconds,
+    whole,
+    written_radius,
+)
 from fgp_vnn.cli.bounds import check_boxes, read_boxes
+from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.cli.interrupt import leave_on_interrupt
+from fgp_vnn.cli.point_runs import POINTS
 
 if TYPE_CHECKING:
     from fgp_vnn.api.folders import Folder
 
 EXAMPLE = "fgp-vnn property model.onnx points.npz --epsilon 8/255 --clip 0 1 --out benchmark"
+_OPTIONS = {"entry": "--monotone", "output": "--output", "target": "--target"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,30 +40,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "points",
         type=Path,
-        help="inputs: .npy, .npz (x, perhaps y) or .csv; with --monotone a property, whose inputs "
-        "are meant, or an .npz file with lower and upper",
+        help=f"{POINTS}; with --monotone: a property (what it says about outputs is ignored), or "
+        "an .npz file with the arrays lower and upper",
     )
     add(
         "--epsilon",
         type=written_radius,
         nargs="+",
         metavar="E",
-        help="radii in the l-infinity norm, in the units of the inputs; 8/255 is a number "
-        "(needed but for --monotone)",
+        help="one or more radii in the l-infinity norm, in the units of the inputs: numbers or "
+        "fractions such as 8/255 (required without --monotone)",
     )
     _add_monotone(parser)
     add_clip(parser)
-    add("--first", type=count, metavar="N", help="only N points (default: all)")
-    add("--target", type=int, help="the class that counts as another one (default: all)")
+    add("--first", type=count, metavar="N", help="only the first N points (default: all)")
+    add(
+        "--target",
+        type=int,
+        metavar="CLASS",
+        help="count only this class as a wrong prediction (default: every other class)",
+    )
     add(
         "--all-points",
         action="store_true",
-        help="also points that the network gives another class than y (default: left out)",
+        help="include points that the network misclassifies (default: skip them)",
     )
-    add("--version", choices=VERSIONS, default="1.0", help="VNN-LIB (%(default)s)")
-    add("--timeout", type=seconds, default=60.0, help="seconds in instances.csv (%(default)g)")
-    add("--out", type=Path, required=True, help="the folder, made if need be")
-    add("--json", action="store_true", help="print what was written as JSON (default: as text)")
+    add("--version", choices=VERSIONS, default="1.0", help="VNN-LIB version (default: %(default)s)")
+    add(
+        "--timeout",
+        type=seconds,
+        default=60.0,
+        help="time limit in seconds, written to instances.csv (default: %(default)g)",
+    )
+    add("--out", type=Path, required=True, help="output folder; created if it does not exist")
+    add("--json", action="store_true", help="print the summary as JSON (default: as text)")
 
 
 def _add_monotone(parser: argparse.ArgumentParser) -> None:
@@ -61,21 +82,27 @@ def _add_monotone(parser: argparse.ArgumentParser) -> None:
         "--monotone",
         type=whole,
         metavar="I",
-        help="no output falls where input I grows and the others stay (default: robustness)",
+        help="write the property that no output decreases when input I, counted from 0, increases "
+        "and the other inputs stay the same (default: write robustness properties)",
     )
-    add("--decreasing", action="store_true", help="with --monotone: none rises (default: falls)")
+    add(
+        "--decreasing",
+        action="store_true",
+        help="with --monotone: no output increases (default: no output decreases)",
+    )
     add(
         "--output",
         type=whole,
         nargs="+",
         metavar="J",
-        help="with --monotone: the outputs that count (default: all)",
+        help="with --monotone: only these outputs, counted from 0 (default: all)",
     )
     add(
         "--tolerance",
         type=positive_number,
         metavar="T",
-        help="by how much an output may fall, in its own units (needed with --monotone)",
+        help="change of an output in the wrong direction that is still allowed, in the units of "
+        "the output (required with --monotone)",
     )
 
 
@@ -83,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     """Write onnx/, vnnlib/ and instances.csv, and return the exit code."""
     write = _write_points if args.monotone is None else _write_monotone
     _check(args)
-    with leave_on_interrupt(), writing(), _folder(args.out):
+    with leave_on_interrupt(), writing(), _folder(args.out), naming_options(_OPTIONS):
         from fgp_vnn.api.folders import Folder
 
         written, wrong = write(args, Folder(args.out, args.version, args.timeout))
@@ -116,13 +143,15 @@ def _check(args: argparse.Namespace) -> None:
     near = (args.epsilon, args.clip, args.first, args.target, args.all_points or None)
     if args.monotone is None:
         if args.decreasing or args.output is not None or args.tolerance is not None:
-            raise InputError("--decreasing, --output and --tolerance are for --monotone")
+            raise InputError("--decreasing, --output and --tolerance are used only with --monotone")
         if args.epsilon is None:
             raise InputError("--epsilon is needed, or --monotone (see fgp-vnn property --help)")
     elif any(given is not None for given in near):
-        raise InputError("--monotone is about a box; --epsilon and what goes with it is not used")
+        unused = "--epsilon, --clip, --first, --target or --all-points"
+        raise InputError(f"--monotone is about a box: it does not use {unused}")
     elif args.tolerance is None:
-        raise InputError("--monotone needs --tolerance: by how much an output may fall")
+        raise InputError("--monotone needs --tolerance (see fgp-vnn property --help)")
+    check_order("property", ("network", "points"), (args.model, args.points))
     check_model(args.model)
     if args.monotone is None:
         check_readable(args.points, "points file")

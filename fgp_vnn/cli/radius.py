@@ -42,22 +42,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max",
         type=positive_number,
         default=1.0,
-        help="the largest radius of interest (%(default)g)",
+        help="largest radius of interest (default: %(default)g)",
     )
-    add("--gap", type=positive_number, help="stop when upper - lower <= GAP * upper (0.01)")
-    add("--exact", action="store_true", help=f"a gap of {EXACT:g} (default: that of --gap)")
+    add(
+        "--gap", type=positive_number, help="stop when upper - lower <= GAP * upper (default: 0.01)"
+    )
+    add("--exact", action="store_true", help=f"use a gap of {EXACT:g} (default: that of --gap)")
     add(
         "--engine",
         choices=RADIUS_ENGINES,
         default="auto",
-        help="the one search to use; bounds: linear bounds alone, the cheap baseline (%(default)s)",
+        help="bounds: linear bounds without a search, a cheap baseline; split: branch and bound; "
+        "walk: from region to region, as in the FGP paper; auto: attacks and bounds, then the "
+        "search that suits the network (default: %(default)s)",
     )
-    add_limits(parser, "the bounds of a point")
+    add_limits(parser, " for each point")
     add_device(parser)
     add(
         "--plot",
         type=Path,
-        help=f"histogram and certified accuracy, {' '.join(DRAWN['plot'][0])} (default: none)",
+        metavar="FILE",
+        help="write plots of the radii and of the certified accuracy, as "
+        f"{', '.join(DRAWN['plot'][0])} (default: none)",
     )
     add_report(parser)
 

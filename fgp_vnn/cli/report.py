@@ -13,10 +13,14 @@ EXAMPLE = "fgp-vnn report runs/mnist_fc --open"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", type=Path, help="the --out of bench or compare")
-    add("--ours", metavar="TOOL", help="whose times the plots compare (the first)")
+    add("folder", type=Path, help="folder that bench or compare has written (its --out)")
+    add(
+        "--ours",
+        metavar="TOOL",
+        help="tool whose times the plots compare with those of the others (default: the first)",
+    )
     add_rules(parser)
-    add("--open", action="store_true", help="show it in a browser (default: no)")
+    add("--open", action="store_true", help="open the page in a browser (default: off)")
 
 
 def run(args: argparse.Namespace) -> int:

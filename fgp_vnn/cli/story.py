@@ -20,7 +20,7 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
         "--verbose",
         action="count",
         default=0,
-        help="tell each step on standard error; twice: also what a search does (default: neither)",
+        help="print each step on standard error; -vv also prints what a search does (default: off)",
     )
 
 

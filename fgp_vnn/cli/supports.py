@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.cli.arguments import check_question, network_path
+from fgp_vnn.cli.arguments import NETWORKS, check_question, network_path
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 EXAMPLE = "fgp-vnn supports model.onnx prop.vnnlib"
@@ -15,7 +15,7 @@ EXAMPLE = "fgp-vnn supports model.onnx prop.vnnlib"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("model", type=network_path, help="the network, .onnx or .onnx.gz")
+    add("model", type=network_path, help=NETWORKS)
     add("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     add("--json", action="store_true", help="print the answer as JSON (default: as text)")
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    check_question(args.model, args.property)
+    check_question("supports", args.model, args.property)
     with leave_on_interrupt():
         from fgp_vnn.api.cases import load_for
         from fgp_vnn.api.joint import networks_of, open_joint, without_name

@@ -20,6 +20,7 @@ from fgp_vnn.base.files import check_writable
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
+    NETWORKS,
     add_cluster,
     add_limits,
     add_precision,
@@ -44,28 +45,34 @@ EXAMPLE = "fgp-vnn verify model.onnx prop.vnnlib --timeout 60 --results out.txt"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "model", type=network_path, help="the network, .onnx or .onnx.gz, or [('f', 'a.onnx'), ...]"
-    )
+    add("model", type=network_path, help=NETWORKS)
     add("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     add(
         "--results",
         type=Path,
-        help="write the verdict here, as VNN-COMP reads it (default: nowhere)",
+        metavar="FILE",
+        help="write the verdict, and the counterexample of a sat, in the format of VNN-COMP "
+        "(default: not written)",
     )
     add(
         "--certificate",
         type=Path,
-        help="write the proof of an unsat here, for check-certificate (default: nowhere)",
+        metavar="FILE",
+        help="write the proof of an unsat, for check-certificate (default: not written)",
     )
-    add("--json", action="store_true", help="print everything known, as JSON (default: as text)")
+    add(
+        "--json",
+        action="store_true",
+        help="print the verdict and all details as JSON (default: as text)",
+    )
     add_verbose(parser)
     add_limits(parser)
     add(
         "--jobs",
         type=jobs,
         metavar="N",
-        help="processes for bounds and searches of more than a moment (default: one for each core)",
+        help="number of processes, for a search that takes more than a moment (default: one per "
+        "core)",
     )
     add_cluster(parser, "search")
     add_threads(parser)
@@ -148,7 +155,7 @@ def _ways_to_end(
 def _check_files(args: argparse.Namespace) -> None:
     """Refuse files that cannot be read or written, and outputs that would overwrite another file of
     this run."""
-    read = check_question(args.model, args.property)
+    read = check_question("verify", args.model, args.property)
     results, certificate = args.results, args.certificate
     if results is not None:
         check_writable(results, "results file", read)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from fgp_vnn.base.rounding import rounded_down
+from fgp_vnn.base.words import plural
 from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.maps.affine import AffineMap as AffineMap
 from fgp_vnn.network.maps.affine import Charge as Charge
@@ -233,8 +234,11 @@ class Network:
 
     def __repr__(self) -> str:
         widths = ", ".join(map(str, self.widths[:8])) + (", ..." if len(self.widths) > 8 else "")
-        neurons = f"{self.neurons} neurons in layers of {widths}" if self.widths else "no neuron"
-        return f"Network({self.inputs} inputs, {neurons}, {self.outputs} outputs)"
+        neurons = "no neuron"
+        if self.widths:
+            neurons = f"{plural(self.neurons, 'neuron')} in layers of {widths}"
+        ends = plural(self.inputs, "input"), plural(self.outputs, "output")
+        return f"Network({ends[0]}, {neurons}, {ends[1]})"
 
     @property
     def widths(self) -> tuple[int, ...]:

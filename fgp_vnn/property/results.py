@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes, write_bytes
 from fgp_vnn.base.verdict import STATUSES, Counterexample, Status, Verdict
+from fgp_vnn.base.words import plural
 from fgp_vnn.property.formula import number
 from fgp_vnn.property.model import Property, Variable
 
@@ -152,7 +153,8 @@ def _read_blocks(lines: list[str], prop: Property | None) -> tuple[Array, Array 
             blocks[-1][1].append(_value(line))
     for variable, values in blocks:
         if len(values) != math.prod(variable.shape):
-            raise InputError(f"{variable.name} {list(variable.shape)} has {len(values)} values")
+            has = plural(len(values), "value")
+            raise InputError(f"{variable.name} {list(variable.shape)} has {has}")
     names = [variable.name for variable, _ in blocks]
     inputs, outputs = _sides(blocks, names, prop)
     x = [value for variable, values in blocks if variable.name in inputs for value in values]

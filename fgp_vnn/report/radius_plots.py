@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fgp_vnn.base.words import plural
 from fgp_vnn.report.figures import Palette, Plot, add_legend, new_figure
 from fgp_vnn.report.radius_set import PointRadius, certified_curve
 
@@ -44,7 +45,8 @@ def histogram(radii: Radii, palette: Palette) -> Plot:
     figure, (axes,) = new_figure(palette)
     _draw_histogram(axes, radii, palette)
     tight = sum(row.tight for row in radii.rows)
-    text = f"Histogram of the bounds of {len(radii.rows)} points, {tight} of them tight."
+    points = plural(len(radii.rows), "point")
+    text = f"Histogram of the bounds of {points}, {tight} of them tight."
     return Plot("histogram", "Radii", text, figure)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.verdict import STATUSES
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.certificates import certificates_of
 from fgp_vnn.bench.comparison import tool_folder
 from fgp_vnn.bench.record import Record
@@ -107,7 +108,7 @@ def origin_section(results: RunResults, made: Mapping[str, Any]) -> Section:
         facts = {
             "command": shlex.join(made["command"]),
             "date": made["date"],
-            "machine": f"{made['host']}, {made['processor']}, {made['cores']} cores, "
+            "machine": f"{made['host']}, {made['processor']}, {plural(made['cores'], 'core')}, "
             f"{made['memory']}, {made['system']}",
             "revision": made["revision"] or "not from a repository",
             "versions": facts_line(versions),

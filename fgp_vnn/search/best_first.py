@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
+from fgp_vnn.base.words import plural
 from fgp_vnn.search.bundles import BoundedBundles, Bundles, Cut, Setting, children, cut
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
@@ -148,7 +149,7 @@ class BestFirst:
             if teller.due():
                 left = self.goal.setting.budget.known_left()
                 told = len(self.frontier), self.frontier.lowest, left
-                tell(Stage(f"split, {self.bundles} bundles bounded", *told))
+                tell(Stage(f"split, {plural(self.bundles, 'bundle')} bounded", *told))
             taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
             if not len(taken["key"]):
                 break

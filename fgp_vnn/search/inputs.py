@@ -18,6 +18,7 @@ from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.words import plural
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.second_order import applies
 from fgp_vnn.budget.budget import Budget
@@ -150,7 +151,7 @@ class InputSplits(Divisible):
         while len(self.frontier) and self.found is None and not until():
             if teller.due():
                 told = self.open, self.frontier.lowest, self.budget.known_left()
-                tell(Stage(f"split, {self.bounded} boxes bounded", *told))
+                tell(Stage(f"split, {plural(self.bounded, 'box', 'boxes')} bounded", *told))
             self._pace.begin()
             parts, share = self._halved(self.frontier.pop(max(self.batch // 2, 1)))
             self._visit(parts, share)
@@ -204,17 +205,18 @@ class InputSplits(Divisible):
             return Outcome("sat", self.found, statistics=statistics)
         left = 0 if self._hopeless else self.open
         if left and self.budget.expired():
-            reason = f"time is up with {left} boxes open"
+            reason = f"time is up with {plural(left, 'box', 'boxes')} open"
             return Outcome("timeout", reason=reason, statistics=statistics)
         if left:
-            reason = f"{left} boxes are open"
+            reason = f"{plural(left, 'box', 'boxes')} left open"
             return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
         if stuck and self.budget.expired():
             return Outcome("timeout", reason="time is up in the last boxes", statistics=statistics)
         if stuck:
-            reason = f"{stuck} boxes are too small to be split further"
+            boxes = plural(stuck, "box", "boxes")
+            reason = f"{boxes} left open, too small to be split further"
             if self._reasons:
-                reason = f"{stuck} boxes could not be settled; in the last {self._reasons[-1]}"
+                reason = f"{boxes} could not be settled; in the last {self._reasons[-1]}"
             return Outcome("unknown", reason=reason, statistics=statistics)
         return Outcome("unsat", statistics=statistics)
 

@@ -20,6 +20,7 @@ from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.words import plural
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import Budget
@@ -275,14 +276,16 @@ class NeuronSplits(Divisible):
             return Outcome("sat", self.found, statistics=statistics)
         expired = self.budget.expired()
         if left and not expired:
-            reason = f"{left} bundles are open"
+            reason = f"{plural(left, 'bundle')} left open"
             return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
         if left or (goal.unsettled and expired):
-            reason = f"time is up {f'with {left} bundles open' if left else 'in the last regions'}"
+            where = f"with {plural(left, 'bundle')} open" if left else "in the last regions"
+            reason = f"time is up {where}"
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
         if goal.unsettled:
-            reason = why_open(f"{goal.unsettled} regions", goal.gaps, lp)
+            reason = why_open(plural(goal.unsettled, "region"), goal.gaps, lp)
             if smooth := goal.setting.query.network.smooth_names:
-                reason = f"{goal.unsettled} bundles are open in which only {smooth} is not linear"
+                open_ones = plural(goal.unsettled, "bundle")
+                reason = f"{open_ones} left open in which only {smooth} is not linear"
             return Outcome("unknown", reason=reason, statistics=statistics)
         return Outcome("unsat", statistics=statistics)

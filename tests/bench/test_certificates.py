@@ -100,7 +100,7 @@ def test_a_proof_that_is_refused_is_shouted(
     assert stand_in(tmp_path, ["forged", "sat"], *quiet) == 1
     captured = capsys.readouterr()
     assert "CERTIFICATE REFUSED" in captured.out and "0-forged.onnx" in captured.out
-    assert "1 certificates refused" in captured.err
+    assert "1 certificate refused" in captured.err
     assert stand_in(tmp_path, [], *quiet) == 1  # also when nothing is left to run
     assert read_records(tmp_path / "out")[0].certified is False
     pytest.importorskip("jinja2")

@@ -40,7 +40,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
         ([1.0 + 2**-30, 0.0], ""),  # it is the float32 that counts
         ([float("nan"), 0.0], "X_0 is not a finite number"),
         ([0.0, 1e300], "X_1 is not a finite number"),
-        ([1.0], "1 inputs, the property has 2"),
+        ([1.0], "1 input, the property has 2"),
     ],
 )
 def test_a_point_is_judged_in_float32_with_no_tolerance(
@@ -89,7 +89,7 @@ TWINS = """(vnnlib-version <2.0>)
         (RELATED, [1.0, 0.75], "is not unsafe at this input"),  # X_0 is above X_1
         (RELATED, [0.25, 1.0], "is not unsafe at this input"),
         (RELATED, [0.5, 1.5], "outside the box by 0.5"),
-        (RELATED, [0.5], "1 inputs, the property has 2"),
+        (RELATED, [0.5], "1 input, the property has 2"),
         (TWINS, [0.5, 0.5], ""),
         (TWINS, [0.25, 0.25], "is not unsafe"),
         (TWINS, [0.5, 0.75], "inputs that have to be equal differ"),

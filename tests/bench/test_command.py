@@ -84,7 +84,7 @@ def test_a_contradiction_to_the_ground_truth_is_shouted(
     captured = capsys.readouterr()
     assert "WRONG VERDICT" in captured.out
     assert "unsat, expected sat" in captured.out
-    assert "1 wrong verdict" in captured.err
+    assert "1 wrong verdict\n" in captured.err
     assert bench(folder, *quiet) == 1  # and it stays wrong when there is nothing left to run
 
 
@@ -119,18 +119,20 @@ def test_everything_bad_is_listed_in_one_message_before_anything_runs(
     assert "3 problems" in message
     for line in (2, 3, 4):
         assert f"instances.csv:{line}: " in message
-    assert "--keep-going runs the other 1" in message
+    assert "--keep-going runs the 1 other instance\n" in message
     assert not (tmp_path / "out").exists()
     assert bench(folder, "--keep-going") == 0
     assert results(tmp_path / "out") == ["unsat"]
 
 
-def test_a_folder_with_nothing_that_runs_stops_even_with_keep_going(
-    bench: Bench, tmp_path: Path
+def test_a_folder_with_nothing_that_runs_stops_in_one_line_even_with_keep_going(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cat").mkdir()
-    (tmp_path / "cat" / "instances.csv").write_text("")
+    table = tmp_path / "cat" / "instances.csv"
+    table.write_text("")
     assert bench(tmp_path / "cat", "--keep-going") == 2
+    assert capsys.readouterr().err == f"fgp-vnn: {table}: no instances\n"
 
 
 def test_a_dry_run_lists_and_writes_nothing(

@@ -112,6 +112,28 @@ def test_whatever_a_tool_does_is_a_result(
     assert reason.endswith(expected[1])
 
 
+@pytest.mark.parametrize(
+    ("run", "prepare", "reason"),
+    [
+        ("exit 127", "exit 0", "run_instance.sh ended with exit code 127"),
+        ("exit 0", "exit 1", "declined: prepare_instance.sh ended with exit code 1"),
+    ],
+)
+def test_a_tool_that_never_runs_is_named_and_no_tool_that_runs_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], run: str, prepare: str, reason: str
+) -> None:
+    folder = make_folder(tmp_path / "cat", ["x", "y"])
+    broken = f"broken={make_tool(tmp_path / 'broken', run, prepare)}"
+    said = f"fgp-vnn: broken did not run on any instance: {reason} (delete "
+    assert compare(tmp_path, folder, "--tool", broken) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(said) and err.count("\n") == 1
+    good = f"good={make_tool(tmp_path / 'good', 'echo unsat > $5')}"
+    assert compare(tmp_path, folder, "--tool", broken, "--tool", good) == 0
+    err = capsys.readouterr().err
+    assert err.startswith(said) and err.count("\n") == 1
+
+
 def test_what_we_cannot_read_is_not_held_against_a_tool(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "cat", ["x"])
     (folder / "vnnlib" / "prop.vnnlib").write_text("(assert (>= (* X_0 X_0) 1.0))")
@@ -176,7 +198,7 @@ def test_published_results_stand_beside_a_run(
         (["--tool", "a=x", "--results", "a=y"], "named twice"),
         (["--tool", "a=absent"], "no prepare_instance.sh and run_instance.sh"),
         (["--results", "a=absent.csv"], "cannot be read"),
-        (["--results", "a=OTHER"], "none of its 1 rows is one of the instances"),
+        (["--results", "a=OTHER"], "none of its rows is about one of the instances"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(

@@ -160,7 +160,7 @@ def test_a_published_table_says_its_machine_and_what_our_limit_cuts(
     arguments = ["--results", f"old={table}", "--timeout", "20"]
     assert compare(tmp_path, folder, *arguments, "--about", "old=a GPU; 300 s") == 0
     output = capsys.readouterr().out
-    assert "old: a published table; a GPU; 300 s; 2 rows; 1 published answers came after" in output
+    assert "old: a published table; a GPU; 300 s; 2 rows; 1 published answer came after" in output
     assert compare(tmp_path, folder, *arguments, "--about", "new=a GPU") == 2
 
 

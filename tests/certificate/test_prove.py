@@ -95,7 +95,7 @@ def test_files_in_another_order_are_told_the_right_one(
     assert main(["check-certificate", *(right[place] for place in order)]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1
-    assert err.rstrip().endswith(f"in another order: check-certificate {' '.join(right)}")
+    assert err.rstrip().endswith(f"wrong order; use: fgp-vnn check-certificate {' '.join(right)}")
 
 
 def test_a_verdict_without_a_proof_says_so(

@@ -25,7 +25,7 @@ NO_NUMBER = ["", "nan", "-nan", "inf", "-inf", "1e400", "-1", "x", "0x10", "1,5"
 NO_COUNT = ["", "nan", "inf", "1e3", "0", "-1", "x", HUGE, "9" * 5000]
 VALUES: dict[Any, list[str]] = {
     arguments.seconds: [*NO_NUMBER, "0", "1e300"],
-    arguments.gigabytes: [*NO_NUMBER, "0", "1e300"],
+    arguments.gigabytes: [*NO_NUMBER, "0", "1e300", "0.001", "0.29"],
     arguments.positive_number: [*NO_NUMBER, "0"],
     arguments.radius: NO_NUMBER,
     arguments.written_radius: NO_NUMBER,

@@ -125,7 +125,7 @@ BAD: list[tuple[Damage, tuple[str, ...]]] = [
     (not_a_number, ("small.onnx", "finite")),
     (infinite_weight, ("small.onnx", "finite")),
     (too_many_inputs, ("5 inputs", "small.onnx", "has 4")),
-    (too_few_outputs, ("1 outputs", "has 2")),
+    (too_few_outputs, ("1 output,", "has 2")),
     (another_network, ("small.vnnlib", "dense_16x2_standard.onnx")),
     (syntax_error, ("broken.vnnlib", "asert")),
     (open_parenthesis, ("open.vnnlib",)),
@@ -188,6 +188,14 @@ def test_a_wrong_command_line_is_exit_code_2(
     one_clear_line(capsys.readouterr().err, ("--help",))
 
 
+@pytest.mark.parametrize("command", ["verify", "certify", "radius", "bounds", "bench"])
+def test_too_little_memory_is_refused_with_the_least_amount(
+    command: str, usual: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, *usual[command], "--memory", "0.001"]) == 2
+    one_clear_line(capsys.readouterr().err, ("--memory: '0.001' is not", "gigabytes from 0.3"))
+
+
 @pytest.mark.parametrize("option", ["--timout", "--timout=5"])
 def test_a_misspelt_option_is_answered_with_the_right_one(
     option: str, capsys: pytest.CaptureFixture[str]
@@ -199,11 +207,14 @@ def test_a_misspelt_option_is_answered_with_the_right_one(
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "option"), [("radius", "--epsilon"), ("verify", "--out"), ("property", "--points")]
+)
 def test_an_option_of_another_command_is_not_taken_for_one_that_is_spelt_otherwise(
-    capsys: pytest.CaptureFixture[str],
+    command: str, option: str, usual: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["radius", "a.onnx", "b.npz", "--epsilon", "1"]) == 2
-    assert "did you mean" not in capsys.readouterr().err
+    assert main([command, *usual[command], option, "1"]) == 2
+    one_clear_line(capsys.readouterr().err, (f"unrecognized arguments: {option} 1 (see",))
 
 
 @pytest.mark.parametrize("command", ["verify", "supports", "bench"])

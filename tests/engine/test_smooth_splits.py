@@ -79,7 +79,7 @@ def test_splits_prove_what_bounds_leave_open() -> None:
 def test_what_a_sample_meets_stays_open(seed: int) -> None:
     """Of a bundle in which no ReLU is left, nothing says that it is a region."""
     status, bundles, reason = search(mixed(seed, -1e-3), 30)
-    assert status == "unknown" and "bundles are open" in reason and bundles >= 30
+    assert status == "unknown" and "bundles left open" in reason and bundles >= 30
 
 
 def test_what_cannot_be_split_any_more_stays_open() -> None:

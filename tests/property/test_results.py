@@ -177,7 +177,7 @@ def test_outputs_may_be_missing(tmp_path: Path) -> None:
         ("sat\n((X_0 nan))", "'nan' is not a finite number"),
         ("sat\n((X_0 1e999))", "'1e999' is not a finite number"),
         ("sat\n((X_0 \u0661))", "is not a finite number"),
-        ("sat\nX real [2]\n1.0\n", "X [2] has 1 values"),
+        ("sat\nX real [2]\n1.0\n", "X [2] has 1 value"),
         ("sat\nX real [1]\n1.0\nX real [1]\n1.0", "a variable has two values"),
         ("sat\nA real [1]\n1.0\n", "A may be an input or an output"),
         ("sat\nY real [1]\n1.0\n", "without an input"),

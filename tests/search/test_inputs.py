@@ -185,6 +185,12 @@ def test_little_memory_changes_no_verdict(batch: int) -> None:
     assert {"sat", "unsat"} <= seen
 
 
+def test_one_open_box_is_told_in_the_singular() -> None:
+    query = random_query(0)
+    outcome = split_inputs(query, confirm_in(query), replace(UNLIMITED, moment=0.0), Subdivision())
+    assert (outcome.status, outcome.reason) == ("timeout", "time is up with 1 box open")
+
+
 def boxes_until_found(seed: int, *, attacks: bool) -> int:
     """Boxes after which a search finds a rare counterexample."""
     network = random_network(seed, inputs=4, widths=(24, 24, 24))

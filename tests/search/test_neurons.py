@@ -80,6 +80,11 @@ def test_every_way_to_search_ends_with_the_same_verdict(how: Strategy, memory: i
         assert split(query, how, replace(UNLIMITED, memory=memory)).status == oracle(query)
 
 
+def test_one_open_bundle_is_told_in_the_singular() -> None:
+    outcome = split(hard_query(2), budget=Budget(0.0, LARGE))
+    assert (outcome.status, outcome.reason) == ("timeout", "time is up with 1 bundle open")
+
+
 def test_a_counterexample_that_is_refused_is_never_proved_away() -> None:
     refused = 0
     for seed in range(8):

@@ -18,6 +18,7 @@ from typing import Any
 from torch import Tensor
 
 from fgp_vnn.base.story import LOG, Stage, Teller, tell
+from fgp_vnn.base.words import plural
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.parallel.forks import Forks
 from fgp_vnn.engine.parallel.messages import packed, unpacked
@@ -238,5 +239,6 @@ class Crew:
 
     def _tell(self) -> None:
         for search in self._searches:
-            step = f"split on {len(self._tasks)} processes, {search.bounded} bounded"
+            step = f"split on {plural(len(self._tasks), 'process', 'processes')}"
+            step += f", {search.bounded} bounded"
             tell(Stage(step, search.open, search.lowest, self._budget.known_left()))

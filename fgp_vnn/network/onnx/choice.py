@@ -15,6 +15,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.words import plural
 from fgp_vnn.network.onnx.edits import Edit
 from fgp_vnn.network.onnx.graph import inputs_of, needed_nodes
 
@@ -81,7 +82,8 @@ def _examples(inputs: list[ValueInfoProto], example: Example | None) -> dict[str
         given = dict(example)
     elif isinstance(example, tuple):
         if len(example) != len(inputs):
-            raise InputError(f"x has {len(example)} arrays, the network {len(inputs)} inputs")
+            has = f"x has {plural(len(example), 'array')}"
+            raise InputError(f"{has}, the network {plural(len(inputs), 'input')}")
         given = {value.name: array for value, array in zip(inputs, example, strict=True)}
     else:
         given = {inputs[0].name: example} if len(inputs) == 1 else {}

@@ -22,6 +22,7 @@ from torch.jit._trace import TracerWarning
 
 from fgp_vnn.base.errors import OutOfMemoryError, UnsupportedError, memory_errors, one_line
 from fgp_vnn.base.program import open_program
+from fgp_vnn.base.words import plural
 from fgp_vnn.network.onnx.runs import Arguments, call, flat
 
 
@@ -44,7 +45,8 @@ class Exported:
         """The arguments' values by the names of the inputs."""
         if len(self.inputs) != len(values):
             raise UnsupportedError(
-                f"the exported network has {len(self.inputs)} inputs, the module {len(values)}"
+                f"the exported network has {plural(len(self.inputs), 'input')}, "
+                f"the module {len(values)}"
             )
         return {n: v.numpy() for n, v in zip(self.inputs, values, strict=True)}
 

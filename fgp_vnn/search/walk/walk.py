@@ -16,6 +16,7 @@ from fgp_vnn import strategy
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.words import plural
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.query import Query
@@ -189,5 +190,5 @@ class _Breadth:
             return Outcome("unsat")
         if self._budget.expired():
             return Outcome("timeout", reason="time is up in the walk")
-        what = f"{boundaries.open} decision boundaries"
+        what = plural(boundaries.open, "decision boundary", "decision boundaries")
         return Outcome("unknown", reason=why_open(what, boundaries.gaps, self._walk.lp))
