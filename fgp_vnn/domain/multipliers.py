@@ -7,7 +7,8 @@ Where n . (x - c) >= t, for every m >= 0
 with h the support of the whole set. The right side is convex in m, the maximiser of row + m n gives
 its slope at m, and the next m to try is where two tangents intersect. If few corners of the set are
 involved, two or three tries are enough. Any m gives an upper bound; so the search for m runs in
-float32, and only the bound at the m found is computed with its rounding error.
+float32, and only the bound at the m found is computed with its rounding error. Rows in float32 have
+that bound from the search. The last m needs no slope.
 
 Shapes: rows [batch or 1, rows, inputs], normal [batch, inputs], level [batch, 1].
 """
@@ -40,6 +41,7 @@ class _Found(NamedTuple):
     best: _Tangent  # with the smallest value
     low: _Tangent  # the last one with negative slope
     high: _Tangent  # the last one with nonnegative slope; at infinity if there was none
+    rising: _Tangent  # `high`, or the slope at infinity
     wanted: Tensor  # [batch, rows] whether the half-space can lower the support
 
 
@@ -47,9 +49,12 @@ def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> T
     """Upper bounds [batch, rows] of row . (x - c) where normal . (x - c) >= level, with the
     rounding error added."""
     wide, single = normal.unsqueeze(-2), torch.float32
-    coarse = (part.to(single) for part in (rows, wide, level))
-    at = _search(whole.to(rows.device, single), *coarse).best.at.to(rows.dtype).clamp(max=_MOST)
-    support = whole.support(_moved(rows, at, wide)) - at * level
+    same = rows.dtype == single
+    coarse = whole if same else whole.to(rows.device, single)
+    at, support = _smallest(coarse, *(part.to(single) for part in (rows, wide, level)))
+    if not same:
+        at = at.to(rows.dtype)
+        support = _shifted(whole, rows, wide, level, at)
     return support + _error(whole, rows, wide, level, at)
 
 
@@ -57,7 +62,7 @@ def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) ->
     """Points [batch, rows, inputs] of the whole set, in the half-space up to rounding, at which
     row . x is nearly maximal: between the maximisers of the last two tangents."""
     wide = normal.unsqueeze(-2)
-    _, low, high, wanted = _search(whole, rows, wide, level)
+    _, low, high, _, wanted = _search(whole, rows, wide, level, TURNS)
     far = torch.where((high.at < torch.inf).unsqueeze(-1), _moved(rows, high.at, wide), wide)
     ends = whole.maximiser(_moved(rows, low.at, wide)), whole.maximiser(far)
     share = (-low.slope / (high.slope - low.slope)).clamp(0, 1)
@@ -65,7 +70,16 @@ def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) ->
     return ends[0] + share * (ends[1] - ends[0])
 
 
-def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> _Found:
+def _smallest(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
+    """The best multiplier found and its h(row + m n) - m t, both [batch, rows]."""
+    best, low, _, rising, wanted = _search(whole, rows, normal, level, TURNS - 1)
+    last = _meeting(low, rising, wanted)
+    value = _shifted(whole, rows, normal, level, last)
+    falls = value < best.value
+    return torch.where(falls, last, best.at), torch.where(falls, value, best.value)
+
+
+def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, turns: int) -> _Found:
     none = torch.zeros_like(rows[..., 0]).expand(len(normal), -1)
     best = low = _tangent(whole, rows, normal, level, none)
     # For large m, the support is at least m times that of the normal, minus that of -row.
@@ -73,7 +87,7 @@ def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> _Foun
     back = low.value if whole.symmetric else whole.support(-rows)
     rising = _Tangent(none, (-back).expand_as(none), steep)
     high, wanted = _Tangent(none + torch.inf, rising.value, steep), low.slope < 0
-    for _ in range(TURNS):
+    for _ in range(turns):
         new = _tangent(whole, rows, normal, level, _meeting(low, rising, wanted))
         best, falls = _pick(new.value < best.value, new, best), new.slope < 0
         low, high, rising = (
@@ -81,7 +95,7 @@ def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> _Foun
             _pick(falls, high, new),
             _pick(falls, rising, new),
         )
-    return _Found(best, low, high, wanted)
+    return _Found(best, low, high, rising, wanted)
 
 
 def _moved(rows: Tensor, at: Tensor, normal: Tensor) -> Tensor:
@@ -89,10 +103,14 @@ def _moved(rows: Tensor, at: Tensor, normal: Tensor) -> Tensor:
     return torch.addcmul(rows, at.clamp(max=_MOST).unsqueeze(-1), normal)
 
 
+def _shifted(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> Tensor:
+    """h(row + m n) - m t, [batch, rows], for multipliers m [batch, rows]."""
+    return whole.support(_moved(rows, at, normal)) - at * level
+
+
 def _tangent(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> _Tangent:
     moved = _moved(rows, at, normal)
-    offset = whole.farthest(moved)
-    slope = (offset @ normal.transpose(-1, -2)).squeeze(-1) - level
+    slope = whole.height(moved, normal) - level
     return _Tangent(at, whole.support(moved) - at * level, slope)
 
 

@@ -35,9 +35,10 @@ class Domain(ABC):
     def maximiser(self, rows: Tensor) -> Tensor:
         """A point of the domain that maximises row . x, [..., rows, inputs]."""
 
-    def farthest(self, rows: Tensor) -> Tensor:
-        """The maximiser minus the centre."""
-        return self.maximiser(rows) - self.center.unsqueeze(-2)
+    def height(self, rows: Tensor, normal: Tensor) -> Tensor:
+        """normal . (maximiser - center), [batch, rows], for normals [batch, 1, inputs]."""
+        offset = self.maximiser(rows) - self.center.unsqueeze(-2)
+        return (offset @ normal.mT).squeeze(-1)
 
     @abstractmethod
     def project(self, points: Tensor) -> Tensor:
@@ -134,8 +135,8 @@ class Box(Domain):
     def maximiser(self, rows: Tensor) -> Tensor:
         return torch.where(rows > 0, self.upper.unsqueeze(-2), self.lower.unsqueeze(-2))
 
-    def farthest(self, rows: Tensor) -> Tensor:
-        return torch.copysign(self.radius.unsqueeze(-2), rows)
+    def height(self, rows: Tensor, normal: Tensor) -> Tensor:
+        return (rows.sign() @ (self.radius.unsqueeze(-2) * normal).mT).squeeze(-1)
 
     def project(self, points: Tensor) -> Tensor:
         lower, upper = self.lower.unsqueeze(-2), self.upper.unsqueeze(-2)

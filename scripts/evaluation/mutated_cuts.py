@@ -56,7 +56,18 @@ CUTS: tuple[Change, ...] = (
         "torch.where(wanted & (at > 0), at, 0.0)",
         "torch.where(wanted & (at > 0), -at, 0.0)",
     ),
-    ("a level taken off twice", _MULTIPLIERS, "wide)) - at * level", "wide)) - 2 * at * level"),
+    (
+        "a level taken off twice",
+        _MULTIPLIERS,
+        "normal)) - at * level",
+        "normal)) - 2 * at * level",
+    ),
+    (
+        "a bound in float32 taken for one in float64",
+        _MULTIPLIERS,
+        "support = _shifted(whole, rows, wide, level, at)",
+        "support = support.to(rows.dtype)",
+    ),
     (
         "the rounding of a multiplier left out",
         _MULTIPLIERS,

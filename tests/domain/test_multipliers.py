@@ -89,16 +89,24 @@ def exact_dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
     return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
 
 
-@pytest.mark.parametrize("power", [-160, -20, 0, 100])
+_MAGNITUDES = {torch.float64: (-160, -20, 0, 100), torch.float32: (-37, -20, 0, 18)}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "power"), [(dtype, power) for dtype, some in _MAGNITUDES.items() for power in some]
+)
 @pytest.mark.parametrize("seed", range(6))
-def test_supports_hold_exactly_at_every_magnitude(seed: int, power: int) -> None:
+def test_supports_hold_exactly_at_every_magnitude(
+    seed: int, dtype: torch.dtype, power: int
+) -> None:
     """In rational numbers, at all corners of a box that lie in the half-space as it is given; its
     hyperplane passes through one of them, and its multipliers are large where weights are small."""
     scale, source = 10.0**power, torch.Generator().manual_seed(seed)
-    ends = torch.rand(2, 6, generator=source, dtype=torch.float64) * scale
+    ends = (torch.rand(2, 6, generator=source, dtype=torch.float64) * scale).to(dtype)
     box = Box(-ends[0], ends[1])
     weight, row = directions(2, 6, seed)
     weight = weight * 10.0 ** (-9 * torch.rand(6, generator=source, dtype=torch.float64))
+    weight, row = weight.to(dtype), row.to(dtype)
     center, w, r = fractions(box.center), fractions(weight), fractions(row)
     sides = zip(fractions(ends[0]), fractions(ends[1]), strict=True)
     corners = [
@@ -106,7 +114,7 @@ def test_supports_hold_exactly_at_every_magnitude(seed: int, power: int) -> None
         for corner in product(*((-a, b) for a, b in sides))
     ]
     along = sorted(exact_dot(w, t) for t in corners)
-    value = torch.tensor([float(-along[2])], dtype=torch.float64)
+    value = torch.tensor([float(-along[2])], dtype=dtype)
     caps = left_of(box, weight.unsqueeze(0), value)
     support = fractions(cut_support(box, torch.stack([row, -row]), caps.normal, caps.level))
     inside = [t for t in corners if exact_dot(w, t) + fractions(value)[0] <= 0]
