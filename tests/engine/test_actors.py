@@ -170,7 +170,7 @@ def test_a_search_that_was_sent_goes_on_as_it_would_have_here(begin: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"), [(True, "pip install 'fgp-vnn[cluster]'"), (False, "not an empty text")]
+    ("missing", "said"), [(True, "pip install 'fgp-vnn[cluster]'"), (False, "the address is empty")]
 )
 def test_a_cluster_that_is_not_there_is_one_line(
     missing: bool, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
