@@ -59,8 +59,8 @@ def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
     """Read one input, or a batch along the first axis if the array has more values than the network
     has inputs; raises InputError."""
     array = real_array(x, "inputs")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError("inputs have values that are not finite")
+    if not in_float32(array).all():
+        raise InputError("inputs have values that are not finite numbers of float32")
     torch_like = hasattr(x, "detach")
     dtype, device = (x.dtype, x.device) if torch_like else (array.dtype, None)
     if array.size == inputs:
@@ -76,6 +76,12 @@ def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
     _check_layout(array.shape[1:], shape, inputs)
     flat = list(array.reshape(len(array), -1).astype(np.float64))
     return Given(flat, False, array.shape[1:], dtype, device)
+
+
+def in_float32(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of the values that are finite in float32, the numbers of most networks."""
+    with np.errstate(over="ignore"):
+        return np.isfinite(array.astype(np.float32))
 
 
 def _check_layout(given: tuple[int, ...], shape: tuple[int, ...], inputs: int) -> None:

@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from fgp_vnn.api.arrays import in_float32
 from fgp_vnn.base.errors import InputError, one_line, os_reason
 from fgp_vnn.base.words import plural
 
@@ -60,8 +61,8 @@ def read_points(path: Path, inputs: int) -> Points:
             f"{path}: points with {plural(x.shape[1], 'value')} each do not fit a network "
             f"with {plural(inputs, 'input')}"
         )
-    if bad := np.flatnonzero(~np.isfinite(x).all(axis=1)).tolist():
-        raise InputError(f"{path}: point {bad[0]} has values that are not finite")
+    if bad := np.flatnonzero(~in_float32(x).all(axis=1)).tolist():
+        raise InputError(f"{path}: point {bad[0]} has values that are not finite in float32")
     return Points(path, x, None if y is None else _classes(path, y, len(x)))
 
 

@@ -39,6 +39,8 @@ _OPERATORS = {
     "Equal": "==",
     "NotEqual": "!=",
 }
+# Brackets that hold anything but whole numbers: the parser accepts [-1] and [0.9] as indices.
+_NO_INDICES = re.compile(r"\[(?!\s*(?:[0-9]+\s*(?:,\s*[0-9]+\s*)*)?\])[^\]\n]*\]?")
 _SYNTAX_ERROR = re.compile(r"syntax error at line (\d+), column (\d+): '(.*)'", re.DOTALL)
 
 
@@ -156,7 +158,9 @@ def read_vnnlib2(
     S-expressions. Several networks, and constraints that relate inputs to other variables, are
     allowed only with `joint`."""
     _check_version(expressions)
-    query = _parse("\n".join(lines))
+    text = "\n".join(lines)
+    _check_indices(text)
+    query = _parse(text)
     _check_networks(query, expressions, joint=joint)
     written = _declarations(expressions)
     networks = tuple(
@@ -186,6 +190,13 @@ def _check_version(expressions: list[ListExpression]) -> None:
         raise InputError(f"line {line}: VNN-LIB 2.0 starts with (vnnlib-version <2.0>)")
     if first[1] != "<2.0>":
         raise UnsupportedError(f"line {line}: version {quoted(first[1])}: 2.0 is supported")
+
+
+def _check_indices(text: str) -> None:
+    """Refuse indices and sizes that are not whole numbers, or are negative."""
+    if found := _NO_INDICES.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise InputError(f"line {line}: {quoted(found[0])} must be whole numbers, none below 0")
 
 
 def _check_networks(query: Any, expressions: list[ListExpression], *, joint: bool) -> None:

@@ -24,6 +24,10 @@ _MODEL = tested(
     "property/test_exact::rows_are_evaluated_without_rounding",
     "property/test_exact::a_limit_that_is_no_float64_is_kept_as_written_for_the_judge",
 )
+_INDICES = tested(
+    "property/vnnlib2.py",
+    "property/test_errors::bad_text_is_an_input_error_with_its_place",
+)
 _CHECKED = (
     "certificate/test_bounds::lines_enclose_the_relu_exactly",
     "certificate/test_bounds::no_point_of_the_box_is_outside_of_the_bounds",
@@ -46,6 +50,7 @@ _ACTIVATIONS = tested("certificate/checker/activations.py", "certificate/test_ne
 
 READING: tuple[Change, ...] = (
     ("points are not moved into the box", _NUMBERS, "np.clip(point, lower, upper)", "point + 0"),
+    ("indices may be negative", _INDICES, "    _check_indices(text)\n", ""),
     ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
     ("float32 is exact", _ROUNDINGS, "(share * terms + small)", "(0 * terms + small)"),
     (

@@ -244,7 +244,7 @@ def test_a_normalisation_in_front_is_the_same_as_a_module_that_has_it(conv: Path
             fgp_vnn.Certifier.of(conv, **bad)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
 def test_inputs_that_are_not_finite_are_refused_by_name(value: float) -> None:
     with pytest.raises(InputError, match="inputs have values that are not finite"):
         fgp_vnn.certify(random_network((2, 3, 2), 0), [0.0, value], epsilon=0.1)

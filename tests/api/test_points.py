@@ -60,9 +60,12 @@ def test_a_file_without_points_says_so(tmp_path: Path) -> None:
         read_points(tmp_path / "none.npy", 4)
 
 
-def test_a_value_that_is_not_finite_is_said_to_be_of_its_point(tmp_path: Path) -> None:
-    x = np.zeros((3, 4), dtype=np.float32)
-    x[1, 2] = np.nan
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
+def test_a_value_that_is_not_finite_is_said_to_be_of_its_point(
+    tmp_path: Path, value: float
+) -> None:
+    x = np.zeros((3, 4))
+    x[1, 2] = value
     np.save(tmp_path / "points.npy", x)
     with pytest.raises(InputError, match="point 1 has values that are not finite"):
         read_points(tmp_path / "points.npy", 4)
