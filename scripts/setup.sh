@@ -52,5 +52,7 @@ install() {
 echo "Installing the packages of scripts/constraints.txt (a few minutes the first time)"
 # torch goes first and by itself, so that the version chosen for this machine is what the rest meets.
 install "$(grep '^torch==' scripts/constraints.txt)"
-install --constraint scripts/constraints.txt --editable '.[dev]'
+# With "compat" Python finds the package also in the folder that holds this one, where the clone's own
+# folder would be taken for it.
+install --constraint scripts/constraints.txt --config-settings editable_mode=compat --editable '.[dev]'
 fingerprint .venv/bin/python >"$stamp"

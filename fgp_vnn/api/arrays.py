@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles, Norm
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.base.words import plural
-from fgp_vnn.property.numbers import to_numpy
+from fgp_vnn.base.words import plural, real_number
+from fgp_vnn.property.numbers import same_layout, to_numpy
 
 _NORMS: dict[str, Norm] = {
     **dict.fromkeys(("l2", "2", "2.0", "euclidean"), "l2"),
@@ -64,7 +64,7 @@ def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
     torch_like = hasattr(x, "detach")
     dtype, device = (x.dtype, x.device) if torch_like else (array.dtype, None)
     if array.size == inputs:
-        _check_layout(array.shape, shape, inputs)
+        check_layout("an input", array.shape, shape)
         return Given([array.reshape(-1).astype(np.float64)], True, array.shape, dtype, device)
     if not array.size:
         raise InputError(f"there is no input in an array of shape {array.shape}")
@@ -73,7 +73,7 @@ def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
             f"inputs of shape {array.shape} do not fit a network with {plural(inputs, 'input')}, "
             f"which takes inputs of shape {shape}"
         )
-    _check_layout(array.shape[1:], shape, inputs)
+    check_layout("an input", array.shape[1:], shape)
     flat = list(array.reshape(len(array), -1).astype(np.float64))
     return Given(flat, False, array.shape[1:], dtype, device)
 
@@ -84,14 +84,13 @@ def in_float32(array: NDArray[Any]) -> NDArray[np.bool_]:
         return np.isfinite(array.astype(np.float32))
 
 
-def _check_layout(given: tuple[int, ...], shape: tuple[int, ...], inputs: int) -> None:
+def check_layout(what: str, given: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Refuse an array whose axes are in another order than the network's, such as an image with
     channels last: flattening would put its values in the wrong places."""
-    mine, theirs = ([size for size in s if size != 1] for s in (given, shape))
-    flat = len(mine) <= 1 or len(theirs) <= 1
-    if not flat and mine != theirs:
-        hint = "; transpose it first" if sorted(mine) == sorted(theirs) else ""
-        raise InputError(f"an input of shape {given} does not fit the network's {shape}{hint}")
+    if not same_layout(given, shape):
+        mine, theirs = (sorted(size for size in s if size != 1) for s in (given, shape))
+        hint = "; transpose it first" if mine == theirs else ""
+        raise InputError(f"{what} of shape {given} does not fit the network's {shape}{hint}")
 
 
 def real_array(values: Any, what: str) -> NDArray[Any]:
@@ -99,18 +98,23 @@ def real_array(values: Any, what: str) -> NDArray[Any]:
     try:
         array = np.asarray(to_numpy(values))
         if array.dtype.kind == "O":  # Python objects such as fractions
+            if any(value is None or isinstance(value, str) for value in array.flat):
+                raise TypeError
             array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be an array of numbers") from None
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{what} must be real numbers, not {array.dtype}")
+        kind = "text" if array.dtype.kind in "US" else array.dtype
+        raise InputError(f"{what} must be real numbers, not {kind}")
     return array
 
 
 def read_number(value: Any, what: str) -> float:
     """Convert a number, or a string such as "8/255", to a finite float."""
     try:
-        number = float(Fraction(value)) if isinstance(value, str) else float(to_numpy(value))
+        if value is None or isinstance(value, bool):
+            raise TypeError
+        number = real_number(value) if isinstance(value, str) else float(to_numpy(value))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise InputError(f"{what} is {value!r}; it must be a number") from None
     if not math.isfinite(number):
@@ -131,6 +135,7 @@ def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> 
     if not np.isfinite(array).all():
         raise InputError(f"{what} has values that are not finite")
     if array.size == inputs:
+        check_layout(what, array.shape, shape)
         flat: Doubles = array.reshape(-1)
         return flat
     own = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape

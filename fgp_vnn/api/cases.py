@@ -14,7 +14,8 @@ from fgp_vnn.base.verdict import Verdict, summed
 from fgp_vnn.base.words import plural
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.property import Property
-from fgp_vnn.property.model import Case
+from fgp_vnn.property.model import Case, Variable
+from fgp_vnn.property.numbers import same_layout
 
 
 def asked_about(prop: Property) -> NDArray[np.float32]:
@@ -76,6 +77,7 @@ def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> N
     """Refuse a property of other sizes than the network, or one whose meaning the dropped softmax
     changes."""
     check_sizes(loaded.network.inputs, loaded.network.outputs, prop, model, path)
+    check_shapes(loaded, prop.input_variables, prop.output_variables)
     if loaded.comparisons_only and not compares_only(prop):
         raise UnsupportedError(
             f"{model} ends in a softmax, so only comparisons of outputs with each other can be "
@@ -91,6 +93,16 @@ def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str
                 f"{path} is about a network with {plural(wants, what)}, but {model} has {has}: "
                 "the two do not belong together"
             )
+
+
+def check_shapes(
+    loaded: LoadedNetwork, inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> None:
+    """Refuse declared variables whose axes are in another order than the network's."""
+    for variables, shape in ((inputs, loaded.input_shape), (outputs, loaded.output_shape)):
+        if len(variables) == 1 and not same_layout(variables[0].shape, shape):
+            declared = f"{variables[0].name} is declared with shape {list(variables[0].shape)}"
+            raise InputError(f"{declared}, but the network has shape {list(shape)}")
 
 
 def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fgp_vnn.api.arrays import Given, read_classes, read_inputs
+from fgp_vnn.api.arrays import Given, read_classes, read_inputs, read_number
 from fgp_vnn.api.models import Model, check_single
 from fgp_vnn.api.nearness import Nearness, read_near
 from fgp_vnn.api.opening import classes, divide, open_model, space_of
@@ -173,10 +172,11 @@ class Certifier(Classifier):
         Stops when upper - lower <= gap * upper, when no counterexample is nearer than `maximum`, at
         the deadline, or when an allocation fails: both bounds are valid at any time.
         """
+        maximum, gap = read_number(maximum, "maximum"), read_number(gap, "gap")
         self._check_radius(maximum, gap, asked)
         told = progress or (lambda lower, upper: None)
         shown = None if progress is None else False
-        points = self._points(x, (float(maximum), norm), {**asked, "progress": shown})
+        points = self._points(x, (maximum, norm), {**asked, "progress": shown})
         with points.counted() as add:
             for center, most, budget in points:
                 begin = time.perf_counter()
@@ -202,7 +202,7 @@ class Certifier(Classifier):
     def _check_radius(self, maximum: float, gap: float, asked: dict[str, Any]) -> None:
         """Refuse arguments and settings that `radius` does not support."""
         make_settings("radius", unusual(vars(self.settings)))
-        if not 0 < maximum < math.inf:
+        if maximum <= 0:
             raise InputError(f"the maximum is {maximum}; it must be a positive number")
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")

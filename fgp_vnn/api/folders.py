@@ -46,7 +46,7 @@ class Folder:
 def write_folder(
     folder: Folder,
     model: Path,
-    read: Callable[[int], Points],
+    read: Callable[[tuple[int, ...]], Points],
     epsilons: Sequence[Any],
     near: Mapping[str, Any],
     *,
@@ -54,13 +54,13 @@ def write_folder(
 ) -> tuple[int, int]:
     """Write robustness properties of a network, one for each point and each epsilon.
 
-    `read` returns the points, given the network's number of inputs; `near` holds the arguments
+    `read` returns the points, given the shape of the network's input; `near` holds the arguments
     `clip` and `target` of `robustness`. Returns the number of instances, and the number of points
     that were skipped because the network misclassifies them (none with `keep_wrong`).
     """
     loaded = open_model(model)
     check_classifier(loaded.network.outputs)
-    points = read(loaded.network.inputs)
+    points = read(loaded.input_shape)
     points.check_classes(loaded.network.outputs)
     read_targets(near.get("target"), loaded.network.outputs)  # refuse it before files are written
     radii = [read_number(epsilon, "epsilon") for epsilon in epsilons]

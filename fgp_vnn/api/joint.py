@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fgp_vnn.api.cases import asked_about, check_fit
+from fgp_vnn.api.cases import asked_about, check_fit, check_shapes
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.written import onnx_of
 from fgp_vnn.base.errors import InputError
@@ -64,6 +64,7 @@ def open_joint(model: Any, prop: Property) -> LoadedNetwork:
                 f"network {network.name} is declared with {plural(count, 'input')} and "
                 f"{plural(outputs, 'output')}, and has {sizes[0]} and {sizes[1]}"
             )
+        check_shapes(loaded, network.inputs, network.outputs)
         parts.append(Part(network.name, onnx_of(source), loaded.input_shape, outputs, places))
         runtimes.append((loaded.runtime, places))
     proto = joined(parts, prop.inputs, prop.joint.passed)

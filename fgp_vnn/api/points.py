@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.api.arrays import in_float32
+from fgp_vnn.api.arrays import check_layout, in_float32
 from fgp_vnn.base.errors import InputError, one_line, os_reason
 from fgp_vnn.base.words import plural
 
@@ -42,8 +43,9 @@ class Points:
                 raise InputError(f"{self.path}: {what}, not between 0 and {classes - 1}")
 
 
-def read_points(path: Path, inputs: int) -> Points:
-    """Read points from a file, for a network with `inputs` inputs; raises InputError."""
+def read_points(path: Path, shape: tuple[int, ...]) -> Points:
+    """Read points from a file, for a network whose input has this shape; raises InputError."""
+    inputs = math.prod(shape)
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
     if path.suffix not in readers:
         raise InputError(f"{path}: points are read from .npy, .npz and .csv files")
@@ -53,6 +55,7 @@ def read_points(path: Path, inputs: int) -> Points:
         raise InputError(f"{path}: points must be numbers, not {x.dtype}")
     if not x.size:
         raise InputError(f"{path}: has no points")
+    one = x.shape if x.size == inputs else x.shape[1:]
     x = x.reshape(1, -1) if x.size == inputs else x.reshape(len(x), -1)
     if y is None and path.suffix == ".csv" and x.shape[1] == inputs + 1:
         x, y = x[:, 1:], x[:, 0]
@@ -61,13 +64,14 @@ def read_points(path: Path, inputs: int) -> Points:
             f"{path}: points with {plural(x.shape[1], 'value')} each do not fit a network "
             f"with {plural(inputs, 'input')}"
         )
+    check_layout(f"{path}: a point", one, shape)
     if bad := np.flatnonzero(~in_float32(x).all(axis=1)).tolist():
         raise InputError(f"{path}: point {bad[0]} has values that are not finite in float32")
     return Points(path, x, None if y is None else _classes(path, y, len(x)))
 
 
 def _classes(path: Path, y: NDArray[Any], count: int) -> NDArray[np.int64]:
-    if y.shape != (count,) or not (y == np.floor(y)).all():
+    if y.dtype.kind not in "fiub" or y.shape != (count,) or not (y == np.floor(y)).all():
         raise InputError(f"{path}: y must hold one class number for each of the {count} points")
     return y.astype(np.int64)
 
@@ -112,9 +116,9 @@ def _reading(path: Path) -> Iterator[None]:
 def _read_csv(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Rows of numbers, with or without a header. With one column more than the network has inputs,
     `read_points` takes the first as the class."""
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         rows = [row for row in csv.reader(file) if row]
-    if rows and not _is_number(rows[0][0]):
+    if rows and _is_header(path, rows[0]):
         rows = rows[1:]
     if not rows:
         raise InputError(f"{path}: has no points")
@@ -122,6 +126,22 @@ def _read_csv(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if len(widths) > 1:
         raise InputError(f"{path}: its rows have {min(widths)} to {max(widths)} values")
     return np.array(rows, dtype=np.float64), None
+
+
+def _is_header(path: Path, row: list[str]) -> bool:
+    """Whether the first row holds names and not a point; raises InputError in doubt."""
+    numbers = [_is_number(cell) for cell in row]
+    if all(numbers):
+        if len(row) > 2 and [float(cell) for cell in row] == list(range(len(row))):
+            counted = f"its first line is 0, 1, ..., {len(row) - 1}"
+            raise InputError(f"{path}: {counted}: remove it, it numbers the columns")
+        return False
+    if not row[0].strip():
+        raise InputError(f"{path}: its first column has no name; write it without row numbers")
+    if any(numbers):
+        wrong = row[numbers.index(False)]
+        raise InputError(f"{path}: {wrong[:50]!r} in its first line is not a number")
+    return True
 
 
 def _is_number(text: str) -> bool:

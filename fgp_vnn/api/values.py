@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fgp_vnn.api.arrays import read_number
 from fgp_vnn.api.opening import divide, open_model, with_softmax
 from fgp_vnn.api.sets import InputSet, example_of, read_sets
 from fgp_vnn.base.errors import InputError, UnsupportedError
@@ -73,7 +74,7 @@ def bounds(
     least = torch.stack([part.least for part in parts]).amin(0)
     reached = torch.stack([part.reached for part in parts]).amin(0)
     lower, upper = ends(least)
-    close = bool((reached - least <= gap * reached.abs().clamp(min=1)).all())
+    close = bool((reached - least <= asked.gap * reached.abs().clamp(min=1)).all())
     return Bounds(
         lower,
         upper,
@@ -128,7 +129,7 @@ def maximise(
     upper = above(min(float(part.least) for part in parts))
     single = best[1].astype(np.float32)
     y = asked.loaded.runtime.run(single).reshape(asked.loaded.output_shape)
-    ended = asked.ended(upper - value <= gap * max(1.0, abs(value)), parts)
+    ended = asked.ended(upper - value <= asked.gap * max(1.0, abs(value)), parts)
     point = single.reshape(asked.loaded.input_shape)
     return Maximum(
         value,
@@ -169,7 +170,8 @@ class _Asked:
         begin = time.perf_counter()
         if method not in METHODS:
             raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
-        if not 0 < gap < math.inf:
+        gap = read_number(gap, "gap")
+        if gap <= 0:
             raise InputError(f"the gap is {gap}; it must be a positive number")
         front, rest = divide(options, ("mean", "std"))
         limits, chosen = divide(rest, ("timeout", "progress"))

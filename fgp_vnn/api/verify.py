@@ -25,7 +25,7 @@ from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.parallel.actors import hired
 from fgp_vnn.engine.run import run
-from fgp_vnn.engine.settings import check_certificate, make_settings
+from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.conditions import Condition
 
@@ -66,9 +66,7 @@ def verify(
     both = not several and isinstance(model, (str, Path)) and isinstance(prop, (str, Path))
     files = (Path(model), Path(str(prop))) if both else None
     if certificate is not None:
-        check_certificate(chosen)
-        read = (Path(given) for given in (model, prop) if isinstance(given, (str, Path)))
-        check_writable(Path(certificate), "certificate", read)
+        _check_target(certificate, chosen, (model, prop))
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
     about_files = certificate is not None or chosen.float32_semantics
     if files is None and not several and about_files:
@@ -141,6 +139,15 @@ def _is_there(path: Path) -> bool:
         return path.exists()
     except OSError:
         return False
+
+
+def _check_target(certificate: Any, settings: Settings, given: tuple[Any, ...]) -> None:
+    """Refuse a certificate that cannot be written, before the work begins."""
+    check_certificate(settings)
+    if not isinstance(certificate, (str, Path)):
+        raise InputError(f"certificate is {certificate!r}; it must be the path of a file")
+    read = (Path(file) for file in given if isinstance(file, (str, Path)))
+    check_writable(Path(certificate), "certificate", read)
 
 
 def _write_certificate(

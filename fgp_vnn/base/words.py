@@ -1,4 +1,4 @@
-"""Words that are used in messages and files of several packages."""
+"""Words and numbers that messages, options and files of several packages share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ Version = Literal["1.0", "2.0"]  # of VNN-LIB
 VERSIONS: tuple[Version, ...] = get_args(Version)
 
 NO_CERTIFICATE = "no certificate"  # beginning of the reason of an unsat without its proof
+
+
+def real_number(text: str) -> float:
+    """Read a number, or a fraction such as 8/255; raises ValueError or ZeroDivisionError."""
+    over, slash, under = text.partition("/")
+    return float(over) / float(under) if slash else float(text)
 
 
 def plural(number: int, noun: str, several: str = "") -> str:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_readable
 from fgp_vnn.base.network_list import named_networks
+from fgp_vnn.base.words import real_number
 from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
@@ -47,22 +48,16 @@ def _within(
     return checked
 
 
-def _real(text: str) -> float:
-    """Parse a number, or a fraction such as 8/255."""
-    over, slash, under = text.partition("/")
-    return float(over) / float(under) if slash else float(text)
-
-
-seconds = _within(_real, POSITIVE, 1e9, "a positive number of seconds, at most 1e9")
+seconds = _within(real_number, POSITIVE, 1e9, "a positive number of seconds, at most 1e9")
 gigabytes = _within(
-    _real,
+    real_number,
     LEAST_GIGABYTES,
     1e9,
     f"a number of gigabytes from {LEAST_GIGABYTES}, which the program itself takes, to 1e9",
 )
-radius = _within(_real, 0.0, FINITE, "a number of at least 0")
-positive_number = _within(_real, POSITIVE, FINITE, "a positive number")
-finite = _within(_real, -FINITE, FINITE, "a number")
+radius = _within(real_number, 0.0, FINITE, "a number of at least 0")
+positive_number = _within(real_number, POSITIVE, FINITE, "a positive number")
+finite = _within(real_number, -FINITE, FINITE, "a number")
 seed = _within(int, 0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
 count = _within(int, 1, sys.maxsize, "a positive whole number")
 whole = _within(int, 0, sys.maxsize, "a whole number of at least 0")

@@ -23,6 +23,7 @@ from fgp_vnn.bench.run import Plan, Summary, default_memory
 from fgp_vnn.bench.run import run as run_plan
 from fgp_vnn.bench.tables import Truth, read_truth
 from fgp_vnn.budget.budget import GIGABYTE
+from fgp_vnn.budget.host import cores
 from fgp_vnn.cli.arguments import (
     LEAST_GIGABYTES,
     add_cluster,
@@ -204,7 +205,6 @@ def _solvers(
     """Return a function from the number of instances to the workers, local or on a cluster."""
 
     def spec(jobs: int) -> WorkerSpec:
-        cores = os.cpu_count() or 1
         chosen = os.environ.get("OMP_NUM_THREADS")
         memory = int(args.memory * GIGABYTE) if args.memory else default_memory(jobs)
         return WorkerSpec(
@@ -213,7 +213,7 @@ def _solvers(
             grace=args.grace,
             memory=memory,
             certificates=str(_folder(out / CERTIFICATES).resolve()) if args.certificates else "",
-            threads=0 if chosen or args.cluster else max(1, cores // jobs),
+            threads=0 if chosen or args.cluster else max(1, cores() // jobs),
         )
 
     def here(waiting: int) -> Sequence[Solver]:

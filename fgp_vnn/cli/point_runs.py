@@ -121,7 +121,7 @@ class PointRun:
 
         set_threads(args.threads)
         certifier = Certifier.of(args.model, **settings)
-        points = read_points(args.points, certifier.network.inputs)
+        points = read_points(args.points, certifier.input_shape)
         points.check_classes(certifier.network.outputs)
         points = points.first(args.first)
         for number, x in enumerate(points.x):

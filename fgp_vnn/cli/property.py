@@ -167,8 +167,8 @@ def _write_points(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
     clip = None if args.clip is None else tuple(args.clip)
     near = {"clip": clip, "target": args.target}
 
-    def points(inputs: int) -> Any:
-        return read_points(args.points, inputs).first(args.first)
+    def points(shape: tuple[int, ...]) -> Any:
+        return read_points(args.points, shape).first(args.first)
 
     keep = args.all_points
     return write_folder(folder, args.model, points, args.epsilon, near, keep_wrong=keep)

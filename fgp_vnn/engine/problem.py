@@ -163,7 +163,7 @@ class Problem:
 
     def count(self, **more: int) -> None:
         """Add these counts to the statistics."""
-        self.statistics = summed([self.statistics, more])
+        self.statistics.update(summed([self.statistics, more]))
 
     def report(self, method: str, outcome: Outcome) -> Verdict:
         """The verdict for the outcome of a search, whose counts are added to the statistics."""
@@ -179,7 +179,8 @@ class Problem:
         reason: str = "",
     ) -> Verdict:
         """A verdict with the time and the counts so far."""
-        return Verdict(status, decided_by, counterexample, reason, self.seconds, self.statistics)
+        counts = dict(self.statistics)
+        return Verdict(status, decided_by, counterexample, reason, self.seconds, counts)
 
 
 def _same(points: Tensor) -> Tensor:

@@ -26,9 +26,9 @@ def run(asked: Problem | Ends, question: Question) -> Verdict | Radius:
     its two ends. Returns the answer of the chosen engine's first step that gives one."""
     with torch.no_grad():
         for step in REGISTRY[asked.settings.engine].steps()[question]:
-            name = getattr(step, "__name__", "").strip("<>").replace("_", " ")
-            if name != "lambda" and step is not watch_time:  # these are not worth a message
-                tell_stage(name, asked.budget)
+            name = getattr(step, "__name__", "")
+            if name and step is not watch_time:  # the others are not worth a message
+                tell_stage(name.replace("_", " "), asked.budget)
             answer = step(asked)
             if answer is not None:
                 said = answer.ended if isinstance(answer, Radius) else answer.status

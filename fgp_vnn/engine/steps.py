@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -136,8 +137,8 @@ def watch_time(problem: Problem) -> Verdict | None:
 
 
 def leave_open(reason: str) -> Step[Problem]:
-    """A step that answers `unknown` with this reason."""
-    return lambda problem: problem.verdict("unknown", reason=reason)
+    """A step without a name that answers `unknown` with this reason."""
+    return partial(Problem.verdict, status="unknown", reason=reason)
 
 
 # Two sequences of steps that several engines share.

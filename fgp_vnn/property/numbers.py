@@ -25,11 +25,19 @@ def to_numpy(values: Any) -> Any:
     return values
 
 
+def same_layout(given: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether arrays of these two shapes, flattened, hold their values in the same order: their
+    axes are alike but for those of size 1, or one of the two is flat."""
+    mine, theirs = ([size for size in s if size != 1] for s in (given, shape))
+    return len(mine) <= 1 or len(theirs) <= 1 or mine == theirs
+
+
 def exact_numbers(values: Any) -> Numbers:
     """Numbers of any real type as an array of fractions; raises InputError."""
     array = np.asarray(to_numpy(values))
     if array.dtype.kind not in "fiubO":
-        raise InputError(f"expected numbers, not {array.dtype}")
+        kind = "text" if array.dtype.kind in "US" else array.dtype
+        raise InputError(f"expected numbers, not {kind}")
     try:
         return objects([Fraction(value) for value in array.ravel().tolist()], array.shape)
     except (TypeError, ValueError, OverflowError):

@@ -202,6 +202,9 @@ def _check_indices(text: str) -> None:
 def _check_networks(query: Any, expressions: list[ListExpression], *, joint: bool) -> None:
     """Refuse hidden layers, and several networks unless `joint`; the message names the line."""
     declared = _declarations(expressions)
+    names = [network.name for network in query.networks]
+    if twice := [name for number, name in enumerate(names) if name in names[:number]]:
+        raise InputError(f"network {twice[0]} is declared twice")
     if len(query.networks) != 1 and not joint:
         second = [part for part in declared if part[1] == "declare-network"][1:]
         where = f"line {second[0][0]}: " if second else ""

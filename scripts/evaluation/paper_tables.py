@@ -99,7 +99,7 @@ def _run(
     output = args.output / f"{table}-{name}-{slug}.csv"
     results = PointTable(output, COLUMNS, resume=True, fixed=fixed)
     certifier = Certifier.of(model, **settings)
-    points = read_points(data, certifier.network.inputs).first(args.points)
+    points = read_points(data, certifier.input_shape).first(args.points)
     run = PointRun(certifier, points, results)
     for point in run.waiting():
         result = certifier.certify(point.x, **search_options(options))

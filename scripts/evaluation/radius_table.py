@@ -129,7 +129,7 @@ def _train(args: argparse.Namespace) -> dict[str, Path]:
 def run_network(args: argparse.Namespace, name: str, model: Path) -> list[Triple]:
     """All bounds for all points of one network, the cheap ones first."""
     certifier = Certifier.of(model)
-    points = read_points(args.out / POINTS, certifier.network.inputs)
+    points = read_points(args.out / POINTS, certifier.input_shape)
     found = [_run(args, name, model, points, engine) for engine in (BASELINE, OURS)]
     layers = layers_of(certifier.network)
     return [

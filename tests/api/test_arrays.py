@@ -118,6 +118,7 @@ def test_a_norm_has_many_names(norm: Any, name: str) -> None:
 
 def test_numbers_may_be_written_as_fractions_and_for_each_channel_or_input() -> None:
     assert read_number("8/255", "epsilon") == 8 / 255 == read_number(Fraction(8, 255), "epsilon")
+    assert read_number("0.5/255", "epsilon") == 0.5 / 255
     assert read_numbers(0.5, "epsilon", SHAPE, 8) == 0.5
     channels = np.repeat([0.1, 0.2], 4)
     for given in ([0.1, 0.2], torch.tensor([0.1, 0.2], dtype=torch.float64), ["1/10", "1/5"]):
@@ -131,12 +132,19 @@ def test_numbers_may_be_written_as_fractions_and_for_each_channel_or_input() -> 
     [
         (lambda: read_inputs(np.zeros((32, 32, 3)), (1, 3, 32, 32), 3072), "transpose"),
         (lambda: read_inputs(np.zeros((5, 32, 32, 3)), (1, 3, 32, 32), 3072), "transpose"),
+        (lambda: read_mask(np.zeros((4, 4, 3)), (1, 3, 4, 4), 48), "mask of shape .* transpose"),
+        (lambda: read_numbers(np.zeros((4, 4, 3)), "epsilon", (3, 4, 4), 48), "transpose"),
         (lambda: read_inputs(np.zeros(7), SHAPE, 8), "do not fit"),
         (lambda: read_inputs(np.zeros((0, 8)), SHAPE, 8), "no input"),
         (lambda: read_inputs(["a"] * 8, SHAPE, 8), "numbers"),
         (lambda: read_inputs(np.zeros(8, complex), SHAPE, 8), "real"),
         (lambda: read_number("8/0", "epsilon"), "must be a number"),
-        (lambda: read_number("nan", "epsilon"), "number"),
+        (lambda: read_number("nan", "epsilon"), "must be finite"),
+        (lambda: read_number(True, "epsilon"), "epsilon is True; it must be a number"),
+        (lambda: read_number("1e999999999", "epsilon"), "must be finite"),
+        (lambda: read_numbers(None, "epsilon", SHAPE, 8), "epsilon must be an array of numbers"),
+        (lambda: read_inputs(None, SHAPE, 8), "inputs must be an array of numbers"),
+        (lambda: read_inputs("3", SHAPE, 8), "inputs must be real numbers, not text"),
         (lambda: read_numbers([1.0, 2.0, 3.0], "epsilon", SHAPE, 8), "each channel"),
         (lambda: read_mask([1, 2], SHAPE, 8), "True and False"),
         (lambda: read_norm(3), "l2, linf, l1"),

@@ -26,8 +26,8 @@ def written(folder: Path, model: Path) -> tuple[int, int]:
     """Write one instance about one point of class 0."""
     np.savez(folder / "points.npz", x=np.full((1, 4), 0.5, np.float32), y=np.zeros(1, int))
 
-    def read(inputs: int) -> Points:
-        return read_points(folder / "points.npz", inputs)
+    def read(shape: tuple[int, ...]) -> Points:
+        return read_points(folder / "points.npz", shape)
 
     return write_folder(Folder(folder / "out"), model, read, ["0.1"], {}, keep_wrong=True)
 

@@ -13,6 +13,7 @@ from torch import nn
 
 import fgp_vnn
 from fgp_vnn.api.certify import Certifier
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.main import main
 from fgp_vnn.strategy import Neurons, Strategy
 from tests.helpers.small_networks import random_network, random_point, save_onnx
@@ -66,3 +67,27 @@ def test_the_command_says_it_in_its_line_and_its_table(
     assert main([*words, "--engine", "bounds", "--output", str(table)]) == 0
     assert "inconclusive (linear bounds alone" in capsys.readouterr().out
     assert "linear bounds alone" in table.read_text()
+
+
+def test_a_maximum_may_be_a_fraction() -> None:
+    network, x = random_network((2, 6, 3), 1), np.array([0.5, -0.3])
+    text: Any = {"maximum": "1/64", "gap": "1/50"}
+    found: Any = fgp_vnn.radius(network, x, **text)
+    same: Any = fgp_vnn.radius(network, x, maximum=1 / 64, gap=0.02)
+    assert 0 < found.lower <= 1 / 64 and (found.lower, found.upper) == (same.lower, same.upper)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"maximum": None}, "maximum is None; it must be a number"),
+        ({"maximum": "far"}, "maximum is 'far'; it must be a number"),
+        ({"maximum": 0}, "the maximum is 0.0; it must be a positive number"),
+        ({"maximum": float("inf")}, "maximum is inf; it must be finite"),
+        ({"gap": "a"}, "gap is 'a'; it must be a number"),
+        ({"gap": 1}, "the gap is 1.0; it must lie between 0 and 1"),
+    ],
+)
+def test_a_maximum_or_gap_that_makes_no_sense_is_refused(asked: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fgp_vnn.radius(random_network((2, 6, 3), 1), np.zeros(2), **asked)

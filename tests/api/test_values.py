@@ -213,3 +213,9 @@ def test_a_network_without_its_softmax_is_not_taken_for_one_with_it() -> None:
     assert fgp_vnn.bounds(loaded, box, method="plain").upper.max() <= 1.001
     with pytest.raises(InputError, match="softmax was left out"):
         fgp_vnn.bounds(replace(loaded, source=None), box)
+
+
+@pytest.mark.parametrize("gap", ["a", None, 0, float("nan")])
+def test_a_gap_that_is_not_a_positive_number_is_refused(gap: Any) -> None:
+    with pytest.raises(InputError, match="gap is "):
+        fgp_vnn.bounds(random_network((2, 3, 2), 0), ([0.0, 0.0], [1.0, 1.0]), gap=gap)

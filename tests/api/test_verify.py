@@ -244,6 +244,12 @@ def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:
         check_fit(loaded, prop, "model", "prop")
 
 
+def test_a_certificate_that_is_no_path_is_refused(tmp_path: Path) -> None:
+    _, y = fgp_vnn.variables(model := identity_model(tmp_path))
+    with pytest.raises(InputError, match="certificate is 5; it must be the path of a file"):
+        fgp_vnn.verify(model, inputs=(0, 1), unsafe=y[0] >= 2, certificate=5)  # type: ignore[arg-type]
+
+
 def test_a_pair_of_arrays_is_the_box_between_them(tmp_path: Path) -> None:
     model = identity_model(tmp_path)
     _, y = fgp_vnn.variables(model)

@@ -79,7 +79,7 @@ def test_programs_are_counted_only_where_they_are_asked_for() -> None:
 @pytest.mark.slow
 def test_what_the_papers_rules_leave_open_is_decided(shared_data: Path) -> None:
     """The points of mnist20x3 that the published algorithm leaves unknown, by its own rules."""
-    points = read_points(shared_data / "paper" / "mnist100.npz", 784).x
+    points = read_points(shared_data / "paper" / "mnist100.npz", (784,)).x
     rules = dict.fromkeys(("alternate", "combined", "signed", "stable"), False)
     model = shared_data / "paper" / "mnist20x3.onnx"
     before, after = (Certifier.of(model, engine="walk", lp=lp, **rules) for lp in (False, True))

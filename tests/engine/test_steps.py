@@ -62,3 +62,14 @@ def test_windows_have_no_part_in_what_they_cannot_prove() -> None:
     query, _ = windowed(0, offset=0.1 - least_of_windows())
     assert bound_windows(asked(query, ProofLog(query, 0))) is None
     assert bound_windows(asked(query, float32=True)) is None
+
+
+def test_work_on_a_relaxed_problem_counts_for_the_problem_it_stands_for() -> None:
+    query, bounds = windowed(0)
+    problem = asked(query)
+    problem.count(bundles=2)
+    before = problem.verdict("unknown")
+    part = problem.standing_for(query, bounds, UNLIMITED)
+    part.count(bundles=3)
+    assert problem.verdict("unknown").statistics["bundles"] == 5
+    assert before.statistics["bundles"] == 2  # a verdict keeps its own numbers

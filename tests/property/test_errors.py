@@ -73,6 +73,12 @@ def message_of(folder: Path, text: str | bytes, kind: type[InputError] = InputEr
         (HEAD2 + "(assert (X[0] < 1.0))", "line 3, column 10: syntax error at 'X'"),
         (HEAD2, "the file ends too early"),
         (HEAD2 + "(assert (<= X[2] 1.0))", "line 3: Index out of bounds for variable: X[2]"),
+        (
+            HEAD2
+            + HEAD2.partition("\n")[2].replace("X", "A").replace("Y", "B")
+            + "(assert (<= Y[0] 1.0))",
+            "network N is declared twice",
+        ),
         (HEAD2 + "(assert (<= X 1.0))", "line 3: Not enough indices"),
         (HEAD2 + "(assert (<= X[-1] 1.0))", "line 3: '[-1]' must be whole numbers, none below 0"),
         (HEAD2 + "(assert (<= X[0.9] 1.0))", "line 3: '[0.9]' must be whole numbers"),
