@@ -54,9 +54,9 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
 
 
 def test_a_setting_of_other_engines_is_refused_with_the_engines_that_use_it() -> None:
-    with pytest.raises(InputError, match="'auto' does not use .*'stable'; .* only by 'walk'$"):
+    with pytest.raises(InputError, match=r"'auto' does not use .*'stable'; .* only by 'walk'$"):
         make_settings("certify", {"stable": False})
-    with pytest.raises(InputError, match="'lp'; .* only by 'auto', 'split' or 'walk'$"):
+    with pytest.raises(InputError, match=r"'lp'; .* only by 'auto', 'split' or 'walk'$"):
         make_settings("verify", {"engine": "attack", "lp": True})
 
 
