@@ -12,6 +12,13 @@ from fgp_vnn.report.radius_plots import Radii, curve, histogram
 from fgp_vnn.report.radius_set import PointRadius, gap_title, percent, summarise_radii
 
 TITLES = (*POINT_TITLES, "lower", "upper", "gap", "ended", "decided by", "seconds")
+NOTE = (
+    "No input nearer than the lower bound has another class; the upper bound is the distance of a "
+    "counterexample. Gap: the difference in per cent of the upper bound. Ended: tight, the bounds "
+    "are within the requested gap; max, the lower bound has reached the largest radius of "
+    "interest; otherwise what stopped the search. Decided by: the method that proved the lower "
+    "bound."
+)
 
 
 def radius_page(about: AboutPoints, radii: Radii) -> str:
@@ -21,7 +28,7 @@ def radius_page(about: AboutPoints, radii: Radii) -> str:
     note = f"{len(about.pictures)} of {found}, the nearest ones first."
     ended = Filter("result", "Ended", sorted({row.ended for row in radii.rows}))
     rows = [TableRow(_cells(row), [row.ended]) for row in radii.rows]
-    table = Table("points", TITLES, rows, "classes, methods", [ended])
+    table = Table("points", TITLES, rows, "classes, methods", [ended], note=NOTE)
     lead = radii.norm, f"up to {radii.maximum:g}"
     return point_page("fgp-vnn radii of", lead, about, note, (_summary(radii), plots), table)
 

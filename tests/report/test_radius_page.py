@@ -113,6 +113,17 @@ def test_legends_stand_above_the_axes_and_inside_the_figure() -> None:
         assert around.y1 <= whole.y1 and whole.x0 <= around.x0 and around.x1 <= whole.x1
 
 
+def test_the_page_and_its_plot_speak_of_inputs_nearer_than_the_radius() -> None:
+    text = " ".join(page_text().split())
+    assert text.count("have no other class nearer than the radius") >= 2
+    assert "within the radius" not in text
+
+
+def test_the_columns_of_the_points_are_explained() -> None:
+    text = page_text()
+    assert ">decided by</button>" in text and "Decided by: the method" in text
+
+
 def test_the_outline_of_the_last_bar_is_whole() -> None:
     figure = histogram(make_radii(), PAPER).figure
     figure.draw_without_rendering()
