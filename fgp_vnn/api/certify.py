@@ -182,7 +182,7 @@ class Certifier(Classifier):
                 begin = time.perf_counter()
                 ends = Ends(self, center, most, gap, budget, told)
                 if wrong := self.wrong(center, 0.0):
-                    found = Radius(0.0, 0.0, center.label, wrong, "gap", "class")
+                    found = Radius(0.0, 0.0, center.label, wrong, "tight", "class")
                 else:
                     try:
                         with memory_errors():

@@ -210,7 +210,7 @@ class _Asked:
 
     def ended(self, close: bool, parts: list[Lows]) -> Stopped:
         if close:
-            return "gap"
+            return "tight"
         if self.method != "split":
             return "method"
         if all(bool(part.closed.all()) for part in parts):

@@ -48,6 +48,17 @@ class InputError(ValueError):
         super().__init__(plain(str(message)))
 
 
+class UnusedSettingError(InputError):
+    """A setting that has no effect because of another one; the command line names its options."""
+
+    def __init__(
+        self, message: str, setting: str = "", other: str = "", values: tuple[object, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.setting = setting
+        self.other, self.values = other, values  # it is used if `other` has one of these values
+
+
 class UnsupportedError(InputError):
     """A well-formed network or property that the verifier does not support."""
 

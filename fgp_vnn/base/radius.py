@@ -9,7 +9,9 @@ from typing import Any, Literal
 from fgp_vnn.base.robustness import PointAnswer
 from fgp_vnn.base.verdict import Counterexample
 
-Ended = Literal["gap", "max", "timeout", "memory", "inconclusive"]
+# "tight": the bounds are within the requested gap; "max": no counterexample is nearer than the
+# maximum.
+Ended = Literal["tight", "max", "timeout", "memory", "inconclusive"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,8 +23,8 @@ class Radius(PointAnswer):
     upper: float  # infinite if no counterexample was found
     label: int  # the class of the centre: the given y, or the network's prediction
     counterexample: Counterexample | None = None
-    ended: Ended = "inconclusive"  # "max": no counterexample is within the maximum
-    engine: str = "auto"  # the engine that found the lower bound
+    ended: Ended = "inconclusive"
+    decided_by: str = ""  # the method that proved the lower bound: bounds, walk, split
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
     reason: str = ""  # why the search ended, if it was inconclusive or out of memory
@@ -32,7 +34,7 @@ class Radius(PointAnswer):
     @property
     def tight(self) -> bool:
         """Whether the two bounds are within the requested gap."""
-        return self.ended == "gap"
+        return self.ended == "tight"
 
     def title(self) -> str:
         """Both bounds."""
@@ -43,5 +45,5 @@ class Radius(PointAnswer):
         return {"ended": self.ended} | ({"reason": self.reason} if self.reason else {})
 
     def own_values(self) -> dict[str, Any]:
-        names = ("lower", "label", "tight", "ended", "reason", "engine", "seconds")
+        names = ("lower", "label", "ended", "reason", "decided_by", "seconds")
         return self.values(*names) | {"upper": self.upper if math.isfinite(self.upper) else None}

@@ -12,7 +12,7 @@ from fgp_vnn.base.display import Shown
 
 Array = NDArray[np.float64]
 # "rounding": as tight as float64 proofs and float32 inputs allow; "method": as the method allows.
-Stopped = Literal["gap", "rounding", "method", "timeout", "inconclusive"]
+Stopped = Literal["tight", "rounding", "method", "timeout", "inconclusive"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,7 +25,7 @@ class Bounds(Shown):
     least_seen: Array
     greatest_seen: Array
     method: str  # plain, optimised, split
-    ended: Stopped  # "gap": as tight as requested
+    ended: Stopped  # "tight": within the requested gap
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
     note: str = ""  # how the verified network differs from the model, if it does
@@ -76,7 +76,7 @@ class Maximum(Shown):
     @property
     def tight(self) -> bool:
         """Whether the gap is as small as requested."""
-        return self.ended == "gap"
+        return self.ended == "tight"
 
     def as_dict(self) -> dict[str, Any]:
         """All values, as plain Python objects for JSON."""

@@ -51,9 +51,7 @@ class Results(list[Answer]):
 
 
 def _kind(result: Any) -> str:
-    """The result in a word: "tight" if its bounds are within the gap, else its status or end."""
-    if getattr(result, "tight", False):
-        return "tight"
+    """The result in a word: its status, or how its search ended."""
     return str(getattr(result, "status", getattr(result, "ended", ""))).replace("_", " ")
 
 

@@ -24,6 +24,12 @@ def plural(number: int, noun: str, several: str = "") -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
 
 
+def either(names: Iterable[str]) -> str:
+    """The names in a sentence: `a`, `a or b`, `a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """A hint such as "; did you mean 'x'?" for an unknown name; empty if no name is close."""
     close = get_close_matches(name, list(known), 1)

@@ -35,10 +35,15 @@ class Score:
     points: int  # of VNN-COMP
 
 
-# The columns of a summary: fields of a score, and their titles.
+# The columns of a summary of several tools: fields of a score, and their titles.
 SCORE_TITLES = {name: name for name in ("solved", "sat", "unsat", "unique", "late", "wrong")}
 SCORE_TITLES |= {"not_strict": "not strict", "median": "median s", "par2": "PAR-2 s"}
 SCORE_TITLES |= {"points": "points"}
+
+
+def score_titles(tools: int) -> dict[str, str]:
+    """Return the columns of a summary of so many tools; for one, `unique` would repeat `solved`."""
+    return {name: title for name, title in SCORE_TITLES.items() if tools > 1 or name != "unique"}
 
 
 def score_texts(score: Score) -> dict[str, str]:

@@ -15,6 +15,7 @@ from fgp_vnn.base.errors import InputError, memory_errors
 from fgp_vnn.base.words import suggestion
 from fgp_vnn.cli.interrupt import EXIT_CODE, MESSAGE
 from fgp_vnn.cli.output import NOBODY_READS, complain, describe_os_error, reader_has_gone
+from fgp_vnn.cli.unused import naming_unused
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             args = _parse(argv)
-            with memory_errors():
+            with memory_errors(), naming_unused(args):
                 return int(_module(args.command).run(args))
         finally:  # also after --help
             sys.stdout.flush()

@@ -68,7 +68,7 @@ def about_points(
         "activations": ", ".join(sorted({f.name for f in network.activations})) or "none",
     }
     asked: dict[str, object] = {"points": f"{args.points.name} (sha256 {settings['data']}...)"}
-    asked |= {name.replace("asked_", ""): settings[name] for name in names}
+    asked |= {name: settings[name] for name in names}
     clip, timeout = settings["clip"], settings["timeout"]
     asked["clip"] = "none" if clip is None else f"{clip[0]:g} to {clip[1]:g}"
     asked["timeout"] = "none" if timeout is None else f"{timeout:g} s a point"

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from fgp_vnn.base.radius import Radius
 
 EXACT = 1e-6  # the relative gap of an exact answer
-RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds", "reason")
+RESULT = ("point", "y", "label", "lower", "upper", "ended", "decided_by", "seconds", "reason")
 # The same in every row: a run with other values cannot resume from the table.
-RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
+RUN = ("network", "data", "norm", "max", "gap", "engine", "clip", "timeout", "seed")
 COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample")
 EXAMPLE = "fgp-vnn radius model.onnx points.npz --norm l2 --max 2 --output radii.csv"
 
@@ -112,7 +112,7 @@ def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str,
         norm=options["norm"],
         max=args.max,
         gap="exact" if args.exact else args.gap,
-        asked_engine=args.engine,
+        engine=args.engine,
         clip=options["clip"],
         timeout=options["timeout"],
         seed=args.seed,
@@ -141,21 +141,25 @@ def radius_row(point: Point, result: Radius) -> dict[str, Any]:
 
 def line(row: dict[str, Any]) -> str:
     """Return the result at one point as a line of text."""
-    from fgp_vnn.report.radius_set import read_row
+    from fgp_vnn.report.radius_set import percent, read_row
 
     point = read_row(row)
     wrong = "" if point.right else f" (true: {point.y})"
-    gap = "" if math.isinf(point.gap) else f", gap {100 * point.gap:.2g} %"
-    ended = "tight" if point.tight else _ENDED.get(point.ended, point.ended)
+    gap = "" if math.isinf(point.gap) else f", gap {percent(point.gap)}"
+    ended = _ENDED.get(point.ended, point.ended)
     if point.ended == "inconclusive" and row.get("reason"):
         ended = f"{ended} ({row['reason']})"
+    by = f" decided by {point.decided_by}," if point.decided_by else ""
     return (
         f"point {point.point}: class {point.label}{wrong}, radius {point.lower:.6g} to "
-        f"{_upper(point.upper)}{gap}; {ended}, {point.engine}, {point.seconds:.3f} s"
+        f"{_upper(point.upper)}{gap}; {ended},{by} {point.seconds:.3f} s"
     )
 
 
-_ENDED = {"memory": "out of memory (give --memory a lower number)"}
+_ENDED = {
+    "max": "certified up to --max",
+    "memory": "out of memory (give --memory a lower number)",
+}
 
 
 def _upper(upper: float) -> str:
@@ -187,6 +191,6 @@ def finish(
             ]
             found.sort(key=lambda pair: pair[0].upper)
             nearest = [(row, f"distance {radius.upper:.4g}") for radius, row in found]
-            names = ("norm", "max", "gap", "asked_engine", "seed")
+            names = ("norm", "max", "gap", "engine", "seed")
             about = about_points(args, run, settings, names, nearest)
             write_bytes(args.report, radius_page(about, shown).encode(), "report")

@@ -9,13 +9,16 @@ from dataclasses import asdict, fields
 
 from rich.text import Text
 
-from fgp_vnn.bench.score import SCORE_TITLES, Disagreement, Score, score_texts
+from fgp_vnn.bench.score import Disagreement, Score, score_texts, score_titles
 
 
 def score_lines(table: Sequence[Score]) -> list[Text]:
     """Return the scores as lines of a table, wide enough that no number is truncated."""
-    rows = [["tool", *SCORE_TITLES.values()]]
-    rows += [[score.tool, *score_texts(score).values()] for score in table]
+    titles = score_titles(len(table))
+    rows = [["tool", *titles.values()]]
+    for score in table:
+        texts = score_texts(score)
+        rows.append([score.tool, *(texts[name] for name in titles)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     styles = ["bold", *("bold red" if score.wrong else "" for score in table)]
     lines = []

@@ -105,7 +105,7 @@ class Ends:
         ended: Ended = "inconclusive"
         reason = self.reason
         if math.isfinite(self.upper) and self.lower >= self.upper * (1 - self.gap):
-            ended, reason = "gap", ""
+            ended, reason = "tight", ""
         elif self.lower >= self.maximum:
             ended, reason = "max", ""
         elif self.budget.expired():

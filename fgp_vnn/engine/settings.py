@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.words import suggestion
+from fgp_vnn.base.errors import InputError, UnusedSettingError
+from fgp_vnn.base.words import either, suggestion
 from fgp_vnn.engine.engines import REGISTRY, engines_for, users_of
 
 ENGINES = tuple(REGISTRY)
@@ -107,14 +107,25 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
             f"engine is {settings.engine!r}; for a radius it must be one of "
             f"{', '.join(RADIUS_ENGINES)}"
         )
-    for name in unusual(given):
-        if route != "bounds" and settings.engine not in users_of(name, route):
-            raise InputError(f"engine {settings.engine!r} does not use the setting {name!r}")
-        if name == "seed" and route == "verify" and not settings.attack:
-            raise InputError("a search without attacks does not use the setting 'seed'")
-        if name in ("variant", "alternate") and settings.float32_semantics:
-            raise InputError(f"with float32 semantics there is no walk to use the setting {name!r}")
+    if route != "bounds":
+        for name in unusual(given):
+            _check_used(name, route, settings)
     return settings
+
+
+def _check_used(name: str, route: str, settings: Settings) -> None:
+    """Raise UnusedSettingError if other settings leave this one without effect."""
+    users = users_of(name, route)
+    if settings.engine not in users:
+        only = f"it is used only by {either(map(repr, users))}"
+        message = f"engine {settings.engine!r} does not use the setting {name!r}; {only}"
+        raise UnusedSettingError(message, name, "engine", users)
+    if name == "seed" and route == "verify" and not settings.attack:
+        message = "a search without attacks does not use the setting 'seed'"
+        raise UnusedSettingError(message, name, "attack", (True,))
+    if name in ("variant", "alternate") and settings.float32_semantics:
+        message = f"with float32 semantics there is no walk to use the setting {name!r}"
+        raise UnusedSettingError(message, name, "float32_semantics", (False,))
 
 
 def check_certificate(settings: Settings) -> None:

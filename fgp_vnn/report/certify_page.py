@@ -10,7 +10,13 @@ from fgp_vnn.base.words import plural
 from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, decided_bar, number_cell
 from fgp_vnn.report.point_page import POINT_TITLES, AboutPoints, point_cells, point_page
 
-TITLES = (*POINT_TITLES, "status", "decided by", "attack", "seconds")
+TITLES = (*POINT_TITLES, "status", "decided by", "attack on undecided", "seconds")
+NOTE = (
+    "Decided by: the method that proved the point robust or found a counterexample. "
+    "Attack on undecided: a point that was not decided is attacked once more; broken: the attack "
+    "found a counterexample, which lowers the upper bound on the verified robust accuracy; stands: "
+    "it found none; -: the point was decided, perhaps by an earlier attack."
+)
 # The statuses of a point, each with the verdict whose colour it takes.
 COLOURS = {"robust": "unsat", "not_robust": "sat", "unknown": "unknown", "timeout": "timeout"}
 
@@ -23,7 +29,7 @@ def certify_page(
     note = f"{len(about.pictures)} of {found}."
     status = Filter("result", "Status", sorted({str(row["status"]) for row in rows}))
     points = [TableRow(_cells(row), [str(row["status"])]) for row in rows]
-    table = Table("points", TITLES, points, "classes, reasons", [status])
+    table = Table("points", TITLES, points, "classes, reasons", [status], note=NOTE)
     lead = str(about.settings.get("norm")), f"radius {about.settings.get('epsilon')}"
     facts = Section("summary", "Summary", "settings.html", {"Points": _facts(counts)})
     summary = facts, _statuses(rows)
@@ -45,7 +51,7 @@ def _statuses(rows: Sequence[Mapping[str, Any]]) -> Section:
     counts = Counter(str(row["status"]) for row in rows)
     pieces = [(s.replace("_", " "), counts[s], f"s-{COLOURS[s]}") for s in COLOURS if counts[s]]
     bars = [("status", pieces), *decided_bar("decided by", (row.get("decided_by") for row in rows))]
-    return Section("breakdown", "Statuses and engines", "breakdown.html", {"bars": bars})
+    return Section("breakdown", "Statuses, and what decided them", "breakdown.html", {"bars": bars})
 
 
 def _cells(row: Mapping[str, Any]) -> list[Cell]:

@@ -69,10 +69,18 @@ def new_figure(palette: Palette, *, panels: int = 1) -> tuple[Figure, tuple[Axes
     return figure, row
 
 
-def add_legend(axes: Axes, palette: Palette) -> None:
-    """Put a legend above the axes, where it covers no curve, in two columns if they fit."""
-    longest = max((len(label) for label in axes.get_legend_handles_labels()[1]), default=0)
+def add_legend(axes: Axes, palette: Palette, *, rows: int = 0) -> None:
+    """Put a legend above the axes, where it covers no curve, in two columns if they fit. It is
+    filled up with empty rows below its entries until it has `rows`."""
+    handles, labels = axes.get_legend_handles_labels()
+    longest = max(map(len, labels), default=0)
+    empty = rows - len(labels)
+    if empty > 0:
+        nothing = library("matplotlib.lines").Line2D([], [], linestyle="none")
+        handles, labels = [*handles, *[nothing] * empty], [*labels, *[""] * empty]
     axes.legend(
+        handles,
+        labels,
         frameon=False,
         labelcolor=palette.ink,
         fontsize=9,

@@ -94,6 +94,7 @@ class Table:
     hint: str  # what the search field finds
     filters: Sequence[Filter] = field(default_factory=tuple)
     conflicts_filter: bool = False
+    note: str = ""  # what the columns mean
 
     def section(self) -> Section:
         """Return the section that shows this table, named after its rows."""

@@ -9,9 +9,16 @@ from fgp_vnn.report.figures import PAGE, plots_section
 from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, number_cell
 from fgp_vnn.report.point_page import POINT_TITLES, AboutPoints, point_cells, point_page
 from fgp_vnn.report.radius_plots import Radii, curve, histogram
-from fgp_vnn.report.radius_set import PointRadius, percent, summarise_radii
+from fgp_vnn.report.radius_set import PointRadius, gap_title, percent, summarise_radii
 
-TITLES = (*POINT_TITLES, "lower", "upper", "gap", "ended", "engine", "seconds")
+TITLES = (*POINT_TITLES, "lower", "upper", "gap", "ended", "decided by", "seconds")
+NOTE = (
+    "No input nearer than the lower bound has another class; the upper bound is the distance of a "
+    "counterexample. Gap: the difference in per cent of the upper bound. Ended: tight, the bounds "
+    "are within the requested gap; max, the lower bound has reached the largest radius of "
+    "interest; otherwise what stopped the search. Decided by: the method that proved the lower "
+    "bound."
+)
 
 
 def radius_page(about: AboutPoints, radii: Radii) -> str:
@@ -21,7 +28,7 @@ def radius_page(about: AboutPoints, radii: Radii) -> str:
     note = f"{len(about.pictures)} of {found}, the nearest ones first."
     ended = Filter("result", "Ended", sorted({row.ended for row in radii.rows}))
     rows = [TableRow(_cells(row), [row.ended]) for row in radii.rows]
-    table = Table("points", TITLES, rows, "classes, engines", [ended])
+    table = Table("points", TITLES, rows, "classes, methods", [ended], note=NOTE)
     lead = radii.norm, f"up to {radii.maximum:g}"
     return point_page("fgp-vnn radii of", lead, about, note, (_summary(radii), plots), table)
 
@@ -35,7 +42,7 @@ def _summary(radii: Radii) -> Section:
         "with a counterexample": summary["counterexamples"],
         "mean lower bound": f"{summary['mean_lower']:.6g}",
         "median lower bound": f"{summary['median_lower']:.6g}",
-        "median gap": percent(summary["median_gap"]),
+        gap_title(summary): percent(summary["median_gap"]),
         "median seconds": f"{summary['median_seconds']:.3f}",
     }
     values = {
@@ -55,6 +62,6 @@ def _cells(row: PointRadius) -> list[Cell]:
         number_cell(upper, min(row.upper, 1e99)),
         number_cell(percent(row.gap), min(row.gap, 1e99)),
         Cell(row.ended),
-        Cell(row.engine),
+        Cell(row.decided_by or "-"),
         number_cell(f"{row.seconds:.3f}", row.seconds),
     ]

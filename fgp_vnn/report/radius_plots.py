@@ -14,9 +14,11 @@ from fgp_vnn.report.radius_set import PointRadius, certified_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NORM_NAMES = {"l2": r"$\ell_2$", "linf": r"$\ell_\infty$", "l1": r"$\ell_1$"}
-_MARGIN = 1.05  # the axis ends at this multiple of the largest bound
+_MARGIN = 1.05  # curves and bars end at this multiple of the largest bound
+_BEYOND = 1.02  # the axis ends at this multiple of it, so that the outline of the last bar is whole
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Radii:
 
     @property
     def farthest(self) -> float:
-        """The end of the radius axis: a little more than the largest bound, at most `maximum`."""
+        """The end of curves and bars: a little more than the largest bound, at most `maximum`."""
         bounds = [bound for row in self.rows for bound in (row.lower, row.upper)]
         found = max((bound for bound in bounds if bound <= self.maximum), default=0.0)
         return min(found * _MARGIN, self.maximum) or self.maximum
@@ -44,6 +46,7 @@ def histogram(radii: Radii, palette: Palette) -> Plot:
     """Plot histograms of the points' lower and upper bounds."""
     figure, (axes,) = new_figure(palette)
     _draw_histogram(axes, radii, palette)
+    add_legend(axes, palette)
     tight = sum(row.tight for row in radii.rows)
     points = plural(len(radii.rows), "point")
     text = f"Histogram of the bounds of {points}, {tight} of them tight."
@@ -54,18 +57,27 @@ def curve(radii: Radii, palette: Palette) -> Plot:
     """Plot certified accuracy and its upper bound against the radius, with the gap shaded."""
     figure, (axes,) = new_figure(palette)
     _draw_curve(axes, radii, palette)
+    add_legend(axes, palette)
     correct = "are classified correctly and " if radii.labelled else ""
-    text = f"Share of all points that {correct}have no other class within the radius: "
+    text = f"Share of all points that {correct}have no other class nearer than the radius: "
     text += "at least the certified curve, at most the one from counterexamples."
     return Plot("curve", _accuracy_label(radii), text, figure)
 
 
 def save_both(radii: Radii, palette: Palette, path: Path) -> None:
     """Write both plots side by side into one file, in the format of its suffix."""
+    side_by_side(radii, palette).savefig(path, dpi=200, facecolor="white")
+
+
+def side_by_side(radii: Radii, palette: Palette) -> Figure:
+    """Return a figure of both plots."""
     figure, (left, right) = new_figure(palette, panels=2)
     _draw_histogram(left, radii, palette)
     _draw_curve(right, radii, palette)
-    figure.savefig(path, dpi=200, facecolor="white")
+    rows = max(len(axes.get_legend_handles_labels()[1]) for axes in (left, right))
+    for axes in (left, right):
+        add_legend(axes, palette, rows=rows)  # at the same height
+    return figure
 
 
 def _draw_histogram(axes: Axes, radii: Radii, palette: Palette) -> None:
@@ -86,11 +98,10 @@ def _draw_histogram(axes: Axes, radii: Radii, palette: Palette) -> None:
     )
     if farther := len(radii.rows) - len(upper):
         axes.plot([], [], " ", label=f"({farther} farther away or not found)")
-    axes.set_xlim(0, edges[-1])
+    axes.set_xlim(0, edges[-1] * _BEYOND)
     axes.set_xlabel(_radius_label(radii))
     axes.set_ylabel("points")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    add_legend(axes, palette)
 
 
 def bin_edges(radii: Radii) -> list[float]:
@@ -116,11 +127,10 @@ def _draw_curve(axes: Axes, radii: Radii, palette: Palette) -> None:
         linewidth=0,
         label="not decided",
     )
-    axes.set_xlim(0, radii.farthest)
+    axes.set_xlim(0, radii.farthest * _BEYOND)
     axes.set_ylim(0, 1.02)
     axes.set_xlabel(_radius_label(radii))
     axes.set_ylabel(_accuracy_label(radii).lower())
-    add_legend(axes, palette)
 
 
 def _radius_label(radii: Radii) -> str:

@@ -26,9 +26,8 @@ class PointRadius:
     label: int  # the network's class
     lower: float
     upper: float  # infinite if no counterexample was found
-    tight: bool
     ended: str
-    engine: str
+    decided_by: str
     seconds: float
 
     @property
@@ -37,9 +36,15 @@ class PointRadius:
         return self.y is None or self.y == self.label
 
     @property
+    def tight(self) -> bool:
+        """Whether the two bounds are within the requested gap."""
+        return self.ended == "tight"
+
+    @property
     def gap(self) -> float:
-        """(upper - lower) / upper; infinite if there is no upper bound."""
-        if math.isinf(self.upper):
+        """(upper - lower) / upper; infinite if there is no upper bound, or if the search ended at
+        the maximum, below which there is nothing to narrow."""
+        if math.isinf(self.upper) or self.ended == "max":
             return math.inf
         return (self.upper - self.lower) / self.upper if self.upper else 0.0
 
@@ -57,9 +62,8 @@ def read_row(row: Mapping[str, Any]) -> PointRadius:
             int(row["label"]),
             float(row["lower"]),
             math.inf if blank("upper") else float(row["upper"]),
-            str(row["tight"]) == "True",
             str(row["ended"]),
-            str(row["engine"]),
+            str(row["decided_by"]),
             float(row["seconds"]),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -111,16 +115,17 @@ def round_radii(rows: Iterable[PointRadius], maximum: float) -> list[float]:
 def summarise_radii(rows: Sequence[PointRadius], maximum: float) -> dict[str, Any]:
     """Return counts, means and medians; with true classes also accuracy at a few radii.
 
-    Gaps are relative to the upper bound, times in seconds; None if there is no value.
+    Gaps are relative to the upper bound, and those of points that were certified up to the maximum
+    do not count. Times are in seconds. None if there is no value.
     """
-    gaps = [row.gap for row in rows if math.isfinite(row.gap)]
+    gaps = [row.gap for row in rows if math.isfinite(row.gap) and row.lower < maximum]
     lowers = [row.lower for row in rows]
     summary: dict[str, Any] = {
         "points": len(rows),
         "tight": sum(row.tight for row in rows),
         "maximum": maximum,
         "at_maximum": sum(row.lower >= maximum for row in rows),
-        "counterexamples": len(gaps),
+        "counterexamples": sum(math.isfinite(row.upper) for row in rows),
         "mean_lower": statistics.fmean(lowers) if lowers else None,
         "median_lower": statistics.median(lowers) if lowers else None,
         "median_gap": statistics.median(gaps) if gaps else None,
@@ -141,23 +146,34 @@ def describe_radii(summary: Mapping[str, Any]) -> str:
     """Return a summary as a few lines of text."""
     if not summary["points"]:
         return "0 points"
+    gap = summary["median_gap"]
     lines = [
         f"{plural(summary['points'], 'point')}: {summary['tight']} tight, "
         f"{summary['at_maximum']} certified up to {summary['maximum']:g}, "
         f"{summary['counterexamples']} with a counterexample",
         f"mean lower bound {summary['mean_lower']:.6g}, median {summary['median_lower']:.6g}; "
-        f"median gap {percent(summary['median_gap'])}; "
-        f"median {summary['median_seconds']:.3f} s",
+        + ("" if gap is None else f"{gap_title(summary)} {percent(gap)}; ")
+        + f"median {summary['median_seconds']:.3f} s",
     ]
     if "accuracy" in summary:
-        lines.append(f"accuracy {summary['accuracy']:.3f}; certified, and at most, at radius")
+        lines += [f"accuracy {summary['accuracy']:.3f}", "radius    certified  at most"]
         lines += [
-            f"  {entry['radius']:<8g} {entry['lower']:.3f}  {entry['upper']:.3f}"
+            f"{entry['radius']:<8g}  {entry['lower']:9.3f}  {entry['upper']:7.3f}"
             for entry in summary["certified_accuracy"]
         ]
     return "\n".join(lines)
 
 
+def gap_title(summary: Mapping[str, Any]) -> str:
+    """Return what the median gap is called, which depends on the points that it leaves out."""
+    return "median gap of the others" if summary["at_maximum"] else "median gap"
+
+
 def percent(share: float | None) -> str:
     """Return a fraction as a percentage with two digits; `-` if it is None or infinite."""
-    return "-" if share is None or math.isinf(share) else f"{100 * share:.2g} %"
+    if share is None or math.isinf(share):
+        return "-"
+    digits = np.format_float_positional(
+        100 * share, precision=2, unique=False, fractional=False, trim="-"
+    )
+    return f"{digits} %"

@@ -98,7 +98,7 @@ def _breakdown(runs: Runs) -> Section:
         counts = Counter(record.result for record in results.values())
         bars.append((tool, [(w, counts[w], f"s-{w}") for w in STATUSES if counts[w]]))
         bars += decided_bar(f"{tool}: decided by", (r.decided_by for r in results.values()))
-    return Section("breakdown", "Verdicts and engines", "breakdown.html", {"bars": bars})
+    return Section("breakdown", "Verdicts, and what decided them", "breakdown.html", {"bars": bars})
 
 
 def _counterexamples(runs: Runs, folder: Path, first: set[Key]) -> Iterator[Section]:

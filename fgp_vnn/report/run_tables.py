@@ -16,13 +16,13 @@ from fgp_vnn.bench.comparison import tool_folder
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.rules import Rules
 from fgp_vnn.bench.score import (
-    SCORE_TITLES,
     Runs,
     Score,
     all_keys,
     category_scores,
     known_answers,
     score_texts,
+    score_titles,
     scores,
 )
 from fgp_vnn.bench.tables import Key
@@ -66,12 +66,13 @@ def summary_section(results: RunResults) -> Section:
             return "wrong"
         return "best" if best.get(name) == getattr(score, name) else ""
 
-    rows = [
-        (s.tool, [Cell(text, kind=kind(s, name)) for name, text in score_texts(s).items()])
-        for s in table
-    ]
+    titles = score_titles(len(table))
+    rows = []
+    for score in table:
+        texts = score_texts(score)
+        rows.append((score.tool, [Cell(texts[n], kind=kind(score, n)) for n in titles]))
     values = {
-        "titles": SCORE_TITLES.values(),
+        "titles": titles.values(),
         "scores": rows,
         "rules": results.rules,
         "known": known_answers(results.runs, results.rules),

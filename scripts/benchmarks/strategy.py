@@ -223,7 +223,7 @@ def _radius(instance: Instance, engine: str) -> Ask:
         found = replace(certifier, strategy=strategy).radius(
             (case.lower + case.upper) / 2, maximum=maximum, timeout=instance.timeout
         )
-        return f"{found.ended} {found.engine}"
+        return f"{found.ended} {found.decided_by}"
 
     return ask
 

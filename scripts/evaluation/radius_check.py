@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                         f"network {number}, {norm}, {engine}: [{found.lower!r}, {found.upper!r}] "
                         f"does not hold {made.exact!r}"
                     )
-    names = ("gap", "max", "inconclusive", "timeout", "wrong")
+    names = ("tight", "max", "inconclusive", "timeout", "wrong")
     table = Table("engine", "norm", *names)
     for engine in WAYS:
         for norm in NORMS:

@@ -154,7 +154,7 @@ def _run(
     shared = {"norm": args.norm, "gap": 0.01, "clip": None, "timeout": args.timeout}
     options: dict[str, Any] = {**shared, "maximum": args.max}
     settings = fixed_columns(
-        model, args.out / POINTS, **shared, max=args.max, asked_engine=engine, seed=args.seed
+        model, args.out / POINTS, **shared, max=args.max, engine=engine, seed=args.seed
     )
     output = args.out / f"{name}-{engine}.csv"
     results = PointTable(output, COLUMNS, resume=True, fixed=settings)

@@ -38,7 +38,7 @@ def test_every_search_ends_around_the_exact_radius_and_bounds_alone_come_near(
         if engine == "bounds":
             assert 0.3 * made.exact < found.lower and found.upper <= MAXIMUM[norm]
         else:
-            assert found.ended == "gap" and found.tight, (engine, found.lower, found.upper)
+            assert found.ended == "tight" and found.tight, (engine, found.lower, found.upper)
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_hardly_any_memory_takes_the_walk_only_and_leaves_its_ends_valid(
             found = either.radius(made.x, norm=norm, maximum=MAXIMUM[norm], clip=made.clip)
             assert not wrong(found, made), (found.lower, found.upper, made.exact)
             assert 0.3 * made.exact < found.lower and found.upper <= MAXIMUM[norm]
-            assert engine == "walk" or found.ended == "gap"
+            assert engine == "walk" or found.ended == "tight"
 
 
 @pytest.mark.parametrize("engine", ["walk", "split"])
@@ -66,7 +66,7 @@ def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> 
     if made.exact > MAXIMUM["l2"]:
         assert found.ended == "max" and found.lower == MAXIMUM["l2"]
     else:
-        assert found.ended == "gap" and found.upper - found.lower <= 1e-6 * found.upper * 1.001
+        assert found.ended == "tight" and found.upper - found.lower <= 1e-6 * found.upper * 1.001
         assert found.lower <= made.exact * (1 + 1e-9) and found.upper >= made.exact * (1 - 1e-9)
 
 
@@ -80,7 +80,7 @@ def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int)
     grown = as_if_large(growing).radius(x, norm=norm, maximum=maximum)
     walked = walking.radius(x, norm=norm, maximum=maximum, timeout=0.3)
     assert grown.lower <= walked.upper and walked.lower <= grown.upper
-    assert grown.ended in ("gap", "max")
+    assert grown.ended in ("tight", "max")
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
     split = splitting.radius(x, maximum=2.0)
     walked = walking.radius(x, maximum=2.0, timeout=0.5)
     assert split.lower <= walked.upper and walked.lower <= split.upper
-    assert split.ended in ("gap", "max") and made
+    assert split.ended in ("tight", "max") and made
 
 
 def test_growing_radii_are_several_and_their_bounds_only_rise() -> None:
@@ -224,7 +224,7 @@ def test_the_command_writes_each_point(tmp_path: Path, capsys: pytest.CaptureFix
     for seed, row in enumerate(rows):
         found = Certifier.of(model).radius(random_point(4, seed), maximum=0.3)
         assert (row["lower"], row["ended"]) == (found.lower, found.ended)
-        assert found.lower > 0 and found.ended in ("gap", "max")
+        assert found.lower > 0 and found.ended in ("tight", "max")
 
 
 def test_a_limit_that_is_none_is_refused(
@@ -270,7 +270,7 @@ def test_radii_of_smooth_networks_hold_at_samples(norm: str, order: float, engin
 def test_splits_of_inputs_make_radii_of_smooth_networks_tight() -> None:
     x = np.full(3, 0.3, dtype=np.float32)
     certifier = fgp_vnn.Certifier.of(Gated(), x=x)
-    assert certifier.radius(x, norm="linf", maximum=2.0, gap=0.05, timeout=60).ended == "gap"
+    assert certifier.radius(x, norm="linf", maximum=2.0, gap=0.05, timeout=60).ended == "tight"
 
 
 def test_the_walk_refuses_radii_of_smooth_networks() -> None:

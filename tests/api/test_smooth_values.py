@@ -59,7 +59,7 @@ def test_the_greatest_value_is_between_its_ends() -> None:
     found = fgp_vnn.maximise(network, BOX, np.array([1.0, -1.0]), gap=1e-2, timeout=30)
     best = float((values[:, 0] - values[:, 1]).max())
     assert found.upper >= best - 1e-6 and found.upper - best < 0.02
-    assert found.ended == "gap"
+    assert found.ended == "tight"
 
 
 def test_ranges_over_a_ball_hold_at_samples() -> None:

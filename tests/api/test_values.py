@@ -188,7 +188,7 @@ def test_values_of_outputs_are_those_behind_a_softmax(end: torch.nn.Module) -> N
         y = model(torch.rand(2000, 2)).numpy()
     assert (found.lower <= y.min(0) + 1e-6).all() and (found.upper >= y.max(0) - 1e-6).all()
     assert (found.lower >= y.min(0) - 0.05).all() and (found.upper <= y.max(0) + 0.05).all()
-    assert best.upper >= (y[:, 0] - y[:, 1]).max() - 1e-6 and best.ended == "gap"
+    assert best.upper >= (y[:, 0] - y[:, 1]).max() - 1e-6 and best.ended == "tight"
     assert best.value == pytest.approx(float(best.y[0, 0] - best.y[0, 1]), abs=1e-5)
     assert fgp_vnn.bounds(model, box, layer=0).lower.shape == (3,)
 

@@ -85,7 +85,7 @@ def test_a_story_is_heard_only_where_somebody_listens() -> None:
 
 
 def test_a_list_counts_its_answers_in_words() -> None:
-    radii = [Radius(0.5, 0.501, 0, ended="gap"), Radius(0.1, 1.0, 0, ended="timeout")]
+    radii = [Radius(0.5, 0.501, 0, ended="tight"), Radius(0.1, 1.0, 0, ended="timeout")]
     assert Results(radii).summary() == "2 results: 1 tight, 1 timeout"
     assert Results([broken((8, 8))]).summary() == "1 result: 1 not robust"
 

@@ -116,4 +116,4 @@ def test_engines_that_do_not_share_refuse_the_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*verify_hard(tmp_path), "--jobs", "2", "--engine", "walk"]) == 2
-    assert "engine 'walk' does not use the setting 'jobs'" in capsys.readouterr().err
+    assert "--jobs is used only by --engine auto or split" in capsys.readouterr().err

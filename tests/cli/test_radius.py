@@ -71,7 +71,7 @@ def test_rows_hold_the_bounds_their_evidence_and_the_settings(
     x = np.load(points)["x"]
     for row in rows:
         assert 0 <= float(row["lower"]) <= 0.5
-        assert (row["norm"], float(row["max"]), row["asked_engine"]) == ("l2", 0.5, "auto")
+        assert (row["norm"], float(row["max"]), row["engine"]) == ("l2", 0.5, "auto")
         if row.get("counterexample"):
             found = row["counterexample"]
             found = found.split() if isinstance(found, str) else found
@@ -103,7 +103,7 @@ CHANGES = {
     "--max 0.4": "begun with max 0.5, now 0.4",
     "--norm linf": "begun with norm l2, now linf",
     "--exact": "begun with gap 0.01, now exact",
-    "--engine walk": "begun with asked_engine auto, now walk",
+    "--engine walk": "begun with engine auto, now walk",
     "--clip 0 1": "begun with clip not given, now 0.0 1.0",
     "--timeout 7": "begun with timeout 20.0, now 7.0",
 }

@@ -148,3 +148,10 @@ def test_every_command_line_is_one_that_the_program_takes(page: str, line: str) 
 def test_the_version_is_the_same_everywhere() -> None:
     assert f"version: {fgp_vnn.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"## {fgp_vnn.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_readme_draws_the_layers_that_the_import_contract_checks() -> None:
+    contract = (ROOT / "pyproject.toml").read_text().split("layers = [")[1].split("]")[0]
+    layers = re.findall(r'"([^"]+)"', contract)
+    drawn = re.findall(r"^    ([a-z]+(?: \| [a-z]+)?)  ", (ROOT / "README.md").read_text(), re.M)
+    assert [name for name in drawn if name in layers] == layers and len(layers) > 10

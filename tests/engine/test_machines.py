@@ -40,7 +40,7 @@ def expected(name: str) -> str:
     what, _, _ = name.partition(",")
     if what in CASES:
         return truth(make_query(*CASES[what]))
-    return {"0.99": "robust", "1.01": "not_robust", "radius": "gap"}[what.rpartition(" ")[2]]
+    return {"0.99": "robust", "1.01": "not_robust", "radius": "tight"}[what.rpartition(" ")[2]]
 
 
 @cache

@@ -9,7 +9,8 @@ import pytest
 
 import fgp_vnn
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.engine.settings import Settings, make_settings
+from fgp_vnn.engine.engines import users_of
+from fgp_vnn.engine.settings import ROUTES, Settings, make_settings
 
 
 def test_settings_are_the_fields_of_settings() -> None:
@@ -50,6 +51,18 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
 ) -> None:
     with pytest.raises(InputError, match=word):
         make_settings(route, given)
+
+
+def test_a_setting_of_other_engines_is_refused_with_the_engines_that_use_it() -> None:
+    with pytest.raises(InputError, match=r"'auto' does not use .*'stable'; .* only by 'walk'$"):
+        make_settings("certify", {"stable": False})
+    with pytest.raises(InputError, match=r"'lp'; .* only by 'auto', 'split' or 'walk'$"):
+        make_settings("verify", {"engine": "attack", "lp": True})
+
+
+def test_every_setting_of_a_command_is_used_by_an_engine() -> None:
+    for route in ("verify", "certify", "radius"):
+        assert all(users_of(name, route) for name in ROUTES[route])
 
 
 @pytest.mark.parametrize(

@@ -189,3 +189,28 @@ def test_an_option_that_a_command_would_drop_is_refused_before_the_work(
 ) -> None:
     assert main(words) == 2
     assert said in capsys.readouterr().err
+
+
+UNUSED = {
+    "certify --without stable": "--without stable is used only by --engine walk",
+    "certify --engine walk --no-attack": "--no-attack is used only by --engine auto or split",
+    "certify --engine split --without alternate": "--without alternate is used only by --engine",
+    "certify --engine split --no-alternate": "--no-alternate is used only by --engine auto or walk",
+    "certify --engine split --batch 7": "--batch is used only by --engine auto or walk",
+    "verify --engine attack --lp": "--lp is used only by --engine auto, split or walk",
+    "verify --no-attack --seed 3": "--seed has no effect with --no-attack",
+    "verify --float32-semantics --no-alternate": "--no-alternate has no effect with --float32-sem",
+}
+
+
+@pytest.mark.parametrize("words", UNUSED)
+def test_an_option_that_another_one_makes_useless_is_named_as_it_was_typed(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, prop = instance(SPLIT)
+    np.save(tmp_path / "points.npy", np.zeros((1, 64)))
+    command, *options = words.split()
+    files = [tmp_path / "points.npy", "--epsilon", 1] if command == "certify" else [prop]
+    assert main([str(word) for word in (command, model, *files, *options)]) == 2
+    err = capsys.readouterr().err
+    assert UNUSED[words] in err and err.count("\n") == 1

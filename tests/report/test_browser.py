@@ -212,7 +212,7 @@ def test_pictures_and_plots_are_drawn(report: Any) -> None:
 
 def test_the_page_of_radii_sorts_and_filters_as_well(browser: Any, tmp_path: Path) -> None:
     rows = [
-        PointRadius(n, n, n, lower, 1.0, n == 1, "gap" if n == 1 else "timeout", "walk", 0.1)
+        PointRadius(n, n, n, lower, 1.0, "tight" if n == 1 else "timeout", "walk", 0.1)
         for n, lower in enumerate((0.3, 0.99, 0.05))
     ]
     page = tmp_path / "radii.html"
@@ -224,5 +224,5 @@ def test_the_page_of_radii_sorts_and_filters_as_well(browser: Any, tmp_path: Pat
     assert browser.find_element("id", "count").text == "3 of 3 points"
     browser.find_elements("css selector", "#table thead button")[3].click()
     assert visible_rows(browser) == ["2", "0", "1"]
-    browser.find_element("css selector", "#result option[value=gap]").click()
+    browser.find_element("css selector", "#result option[value=tight]").click()
     assert visible_rows(browser) == ["1"]

@@ -69,6 +69,20 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
     assert (out, message in err) == ("", True)
 
 
+def test_the_page_says_what_the_attack_on_an_undecided_point_found(
+    command: list[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    assert main([*command, "--engine", "bounds", "--report", str(page)]) == 0
+    text = page.read_text()
+    attacked = re.findall(r'data-label="attack on undecided"><div>([^<\n]*)', text)
+    statuses = re.findall(r'data-results="(\w+)"', text)
+    assert len(attacked) == len(statuses) == 8 and "unknown" in statuses
+    for found, status in zip(attacked, statuses, strict=True):
+        assert found in (("broken", "stands") if status == "unknown" else ("-",))
+    assert "Attack on undecided: a point that was not decided" in text
+
+
 def test_names_cannot_run_in_the_page() -> None:
     row = {"point": 0, "label": 1, "status": "unknown", "seconds": 0.1, "reason": HOSTILE}
     counts = {"points": 1, "robust": 0, "not_robust": 0, "unknown": 1, "timeout": 0}

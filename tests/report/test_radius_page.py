@@ -14,7 +14,7 @@ from fgp_vnn.report.page import facts_line
 from fgp_vnn.report.pictures import ImageLayout, draw
 from fgp_vnn.report.point_page import AboutPoints
 from fgp_vnn.report.radius_page import radius_page
-from fgp_vnn.report.radius_plots import Radii, bin_edges, curve, histogram, save_both
+from fgp_vnn.report.radius_plots import Radii, bin_edges, curve, histogram, save_both, side_by_side
 from fgp_vnn.report.radius_set import PointRadius
 
 HOSTILE = "<script>alert(1)</script>"
@@ -27,7 +27,7 @@ def make_radii(count: int = 12, *, labelled: bool = True) -> Radii:
         lower = float(random.uniform(0, 0.5))
         upper = math.inf if number % 4 == 3 else lower * 1.5
         y = number % 3 if labelled else None
-        rows.append(PointRadius(number, y, 0, lower, upper, False, "timeout", HOSTILE, 1.0))
+        rows.append(PointRadius(number, y, 0, lower, upper, "timeout", HOSTILE, 1.0))
     return Radii(rows, "linf", 0.8)
 
 
@@ -111,6 +111,34 @@ def test_legends_stand_above_the_axes_and_inside_the_figure() -> None:
         around, whole = legend.get_window_extent(), plot.figure.bbox
         assert around.y0 >= axes.get_window_extent().y1
         assert around.y1 <= whole.y1 and whole.x0 <= around.x0 and around.x1 <= whole.x1
+
+
+def test_the_page_and_its_plot_speak_of_inputs_nearer_than_the_radius() -> None:
+    text = " ".join(page_text().split())
+    assert text.count("have no other class nearer than the radius") >= 2
+    assert "within the radius" not in text
+
+
+def test_the_columns_of_the_points_are_explained() -> None:
+    text = page_text()
+    assert ">decided by</button>" in text and "Decided by: the method" in text
+
+
+def test_the_outline_of_the_last_bar_is_whole() -> None:
+    figure = histogram(make_radii(), PAPER).figure
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    right = max(float(patch.get_window_extent().x1) for patch in axes.patches)
+    assert right + 2 < axes.get_window_extent().x1  # pixels
+
+
+def test_legends_side_by_side_begin_at_the_same_height() -> None:
+    rows = [row for row in make_radii().rows if math.isfinite(row.upper)]
+    figure = side_by_side(Radii(rows, "l2", 0.8), PAPER)
+    figure.draw_without_rendering()
+    legends = [axes.get_legend() for axes in figure.axes]
+    tops = [legend.get_texts()[0].get_window_extent().y0 for legend in legends if legend]
+    assert len(tops) == 2 and abs(tops[0] - tops[1]) < 1  # pixels
 
 
 def test_a_fact_without_a_value_is_left_out() -> None:

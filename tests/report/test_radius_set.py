@@ -14,6 +14,7 @@ from fgp_vnn.report.radius_set import (
     PointRadius,
     certified_curve,
     describe_radii,
+    percent,
     read_row,
     round_radii,
     summarise_radii,
@@ -26,7 +27,8 @@ def row(
     lower: float, upper: float = math.inf, *, y: int | None = 0, number: int = 0
 ) -> PointRadius:
     tight = math.isfinite(upper) and upper - lower <= 0.01 * upper
-    return PointRadius(number, y, 0, lower, upper, tight, "gap", "walk", 0.5)
+    ended = "tight" if tight else "max" if lower >= MAXIMUM else "timeout"
+    return PointRadius(number, y, 0, lower, upper, ended, "walk", 0.5)
 
 
 @st.composite
@@ -76,7 +78,9 @@ def test_the_summary_counts_and_takes_medians() -> None:
     assert shares[0.4]["lower"] == shares[0.4]["upper"] == pytest.approx(2 / 3)
     assert shares[1.0]["lower"] == shares[1.0]["upper"] == pytest.approx(1 / 3)
     assert "1 tight, 1 certified up to 1, 2 with" in describe_radii(summary)
-    assert "0.667  0.667" in describe_radii(summary)
+    lines = describe_radii(summary).splitlines()
+    assert lines[2:4] == ["accuracy 0.667", "radius    certified  at most"]
+    assert "0.4           0.667    0.667" in lines
 
 
 def test_without_classes_there_is_no_accuracy() -> None:
@@ -91,9 +95,37 @@ def test_a_point_without_a_counterexample_has_no_gap() -> None:
     assert summarise_radii([row(0.5)], MAXIMUM)["median_gap"] is None
 
 
+def test_the_gap_of_a_point_certified_up_to_the_maximum_does_not_count() -> None:
+    reached = [row(1.0, 14.0), row(1.0, 20.0)]
+    assert all(math.isinf(point.gap) for point in reached)
+    summary = summarise_radii([*reached, row(0.5, 0.505)], MAXIMUM)
+    assert summary["at_maximum"] == 2 and summary["counterexamples"] == 3
+    assert summary["median_gap"] == pytest.approx(0.005 / 0.505)
+    assert "2 certified up to 1, 3 with a counterexample" in describe_radii(summary)
+    assert "median gap of the others 0.99 %; median" in describe_radii(summary)
+    assert "gap" not in describe_radii(summarise_radii(reached, MAXIMUM))
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.934, "93 %"),
+        (0.9999, "100 %"),
+        (0.0123, "1.2 %"),
+        (0.01, "1 %"),
+        (0.0, "0 %"),
+        (9.1e-7, "0.000091 %"),
+        (None, "-"),
+        (math.inf, "-"),
+    ],
+)
+def test_a_percentage_has_two_digits_and_no_exponent(share: float | None, text: str) -> None:
+    assert percent(share) == text
+
+
 def test_a_row_reads_the_same_from_csv_and_from_json() -> None:
     plain: dict[str, object] = {"point": 3, "y": None, "label": 2, "lower": 0.25, "upper": None}
-    plain |= {"tight": False, "ended": "max", "engine": "bounds", "seconds": 0.125}
+    plain |= {"ended": "max", "decided_by": "bounds", "seconds": 0.125}
     text = {name: "" if value is None else str(value) for name, value in plain.items()}
     assert read_row(plain) == read_row(text)
     assert read_row(plain).upper == math.inf

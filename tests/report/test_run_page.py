@@ -165,6 +165,14 @@ def test_a_plain_run_has_a_report_without_scatter_plots(plain: Path) -> None:
     assert "scatter" not in text.lower()
 
 
+def test_solved_by_no_other_tool_is_a_column_only_if_there_is_another_tool(
+    plain: Path, text: str
+) -> None:
+    assert ">unique</th>" in text and "Unique: solved by no other tool." in text
+    alone = (plain / "report.html").read_text()
+    assert ">solved</th>" in alone and "unique" not in alone.lower()
+
+
 def test_few_instances_are_counted_in_whole_numbers(plain: Path) -> None:
     """The labels of an axis are comments in the file, those of the first axis first."""
     drawn = (plain / "plots" / "cactus.svg").read_text()

@@ -55,7 +55,7 @@ def test_speed_is_given_for_both_walks(
 
 
 def bound(lower: float, *, tight: bool = False) -> PointRadius:
-    return PointRadius(0, 1, 1, lower, 1.0, tight, "timeout", "bundles", 60.0)
+    return PointRadius(0, 1, 1, lower, 1.0, "tight" if tight else "timeout", "split", 60.0)
 
 
 def test_lower_bounds_stand_beside_the_published_ones_with_ratios_point_by_point() -> None:

@@ -1,4 +1,4 @@
-"""Linear bounds only: the cheap baseline."""
+"""Linear bounds without a search, the cheap baseline; `verify` and `radius` also attack."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SETTINGS: dict[Question, tuple[str, ...]] = {"verify": ("attack",), "certify": (
 
 
 def steps() -> Steps:
-    """Bounds, without a search of what they leave open."""
+    """Attacks, except in `certify`, and bounds, without a search of what they leave open."""
     from fgp_vnn.engine.radius_search import bound_finely
     from fgp_vnn.engine.radius_stages import attack_nearest
     from fgp_vnn.engine.steps import BEGIN, TIGHTEN, bound_for_walk, leave_open, watch_time
