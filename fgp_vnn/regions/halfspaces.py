@@ -1,4 +1,4 @@
-"""Half-spaces: projections onto them, and proofs that no point of a domain lies in all of them.
+"""Half-spaces, and proofs that no point of a domain lies in all of them.
 
 A case asks for a point x of the domain with a_i . (x - c) + b_i <= 0 for all its constraints i. For
 multipliers m >= 0 the weighted sum of the constraints is at least
@@ -42,18 +42,6 @@ def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
     values = torch.where(binds, spaces.values, zero)
     unknown = torch.where(most <= 0, zero, zero + torch.inf)
     return HalfSpaces(rows, values, torch.where(binds, spaces.errors, unknown))
-
-
-def project_onto_half_spaces(domain: Domain, rows: Tensor, values: Tensor) -> Tensor:
-    """The domain's centre projected onto each half-space row . (x - center) + value <= 0, in the
-    domain's own norm; [..., rows, inputs]. It does not move where value <= 0.
-
-    A ball scaled by t = value / h(-row) just touches the half-space, at t times its minimiser.
-    """
-    center = domain.center.unsqueeze(-2)
-    tiny = torch.finfo(rows.dtype).tiny
-    scale = (values.clamp(min=0) / domain.support(-rows).clamp(min=tiny)).clamp(max=1)
-    return center + scale.unsqueeze(-1) * (domain.maximiser(-rows) - center)
 
 
 def part_of(gap: Tensor, reach: Tensor) -> Tensor:

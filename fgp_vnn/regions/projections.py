@@ -1,4 +1,6 @@
-"""Regions that one projection leaves inconclusive, settled by alternating projections.
+"""Projections onto one half-space, and alternating projections onto several.
+
+Alternating projections settle the regions that one projection leaves inconclusive.
 
 Wanted: a point of the domain in the half-spaces a_i . (x - c) + b_i <= 0 (the region's neurons and
 a disjunct's rows). For multipliers m >= 0 let x(m) be the projection of c - sum m_i a_i onto the
@@ -22,6 +24,18 @@ from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine, contradiction
 from fgp_vnn.strategy import Projections
+
+
+def project_onto_half_spaces(domain: Domain, rows: Tensor, values: Tensor) -> Tensor:
+    """The domain's centre projected onto each half-space row . (x - center) + value <= 0, in the
+    domain's own norm; [..., rows, inputs]. It does not move where value <= 0.
+
+    A ball scaled by t = value / h(-row) just touches the half-space, at t times its minimiser.
+    """
+    center = domain.center.unsqueeze(-2)
+    tiny = torch.finfo(rows.dtype).tiny
+    scale = (values.clamp(min=0) / domain.support(-rows).clamp(min=tiny)).clamp(max=1)
+    return center + scale.unsqueeze(-1) * (domain.maximiser(-rows) - center)
 
 
 class Settled(NamedTuple):

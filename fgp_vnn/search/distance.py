@@ -22,7 +22,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.sets import L2Ball
-from fgp_vnn.regions.polyhedra import region_spaces
+from fgp_vnn.regions.region_halfspaces import region_spaces
 from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited
 from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, set_out

@@ -64,8 +64,8 @@ _SHARED_NEURONS = tested("search/neurons.py", "engine/test_crew")
 _LEAVES = tested(
     "search/leaves.py", "search/test_leaves::a_region_is_not_closed_by_another_disjunct"
 )
-_POLYHEDRA = tested(
-    "regions/polyhedra.py",
+_REGION_HALFSPACES = tested(
+    "regions/region_halfspaces.py",
     "search/test_leaves::a_region_is_settled_only_as_the_oracle_has_it",
     "search/test_leaves::with_an_lp_every_region_is_decided_as_the_oracle_has_it",
 )
@@ -196,7 +196,7 @@ SEARCH: tuple[Change, ...] = (
     ),
     (
         "a region on the other side of its neurons",
-        _POLYHEDRA,
+        _REGION_HALFSPACES,
         "torch.where(signs > 0, -1, 1)",
         "torch.where(signs > 0, 1, -1)",
     ),

@@ -11,7 +11,7 @@ from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts
 from fgp_vnn.regions.gaps import Gap
-from fgp_vnn.regions.halfspaces import project_onto_half_spaces
+from fgp_vnn.regions.projections import project_onto_half_spaces
 from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort, settle
 from fgp_vnn.search.walk.explore import Ground, Regions

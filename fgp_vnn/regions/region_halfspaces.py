@@ -37,7 +37,7 @@ def layer_spaces(
     rows = torch.cat([of_cases(layer.columns).transpose(1, 2) for layer in forms], 1)
     values = torch.cat([of_cases(layer.values) for layer in forms], 1)
     errors = torch.cat([of_cases(layer.error) for layer in forms], 1)
-    return _polyhedra(query, HalfSpaces(rows, values, errors), signs[at], disjunct[at])
+    return _oriented(query, HalfSpaces(rows, values, errors), signs[at], disjunct[at])
 
 
 def system_spaces(
@@ -52,10 +52,10 @@ def system_spaces(
     in regions with the signs [neurons, regions]."""
     rows, values = forms.rows[:, region].transpose(0, 1), forms.values[:, region].T
     cases = HalfSpaces(rows, values, system.error.expand_as(values))
-    return _polyhedra(query, cases, sign[:, region].T, disjunct)
+    return _oriented(query, cases, sign[:, region].T, disjunct)
 
 
-def _polyhedra(query: Query, forms: HalfSpaces, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
+def _oriented(query: Query, forms: HalfSpaces, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
     """Half-spaces of all neurons, oriented by the region's signs [cases, neurons], and of the rows
     of its disjunct; the rows of other disjuncts become zeros."""
     mine = disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0)  # [cases, outputs]
