@@ -102,8 +102,8 @@ def settle_regions(
     def hand_over(points: Tensor) -> Counterexample | None:
         return offer(query, confirm, points, network(points), effort.how.offer)
 
-    def proves(case: int, multipliers: Tensor) -> bool:
-        return refuter(signs[open_[case]], multipliers)
+    def proves(polyhedron: int, multipliers: Tensor) -> bool:
+        return refuter(signs[open_[polyhedron]], multipliers)
 
     settled = settle(domain, spaces, network.outputs, hand_over, budget, effort, proves)
     closed = closed.index_copy(0, open_, settled.closed)

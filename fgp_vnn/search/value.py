@@ -170,10 +170,10 @@ class Least(Value):
         query, row = self.setting.query, regions.disjunct
         split = torch.split(pattern > 0, self.setting.widths, -1)
         *layers, output = affine_forms(query.network, query.domain, split)
-        cases = len(row)
+        count = len(row)
 
         def wide(part: Tensor) -> Tensor:
-            return part.expand(cases, *part.shape[1:])
+            return part.expand(count, *part.shape[1:])
 
         index = row.view(-1, 1, 1).expand(-1, query.network.inputs, 1)
         signs = regions.signs.to(level.dtype)  # 0 where the sign is known in the whole domain
@@ -181,9 +181,9 @@ class Least(Value):
         programs = LinearPrograms(
             cost=wide(output.columns).gather(-1, index).squeeze(-1),
             constant=wide(output.values).gather(-1, row.unsqueeze(-1)).squeeze(-1),
-            rows=-torch.cat([level.new_zeros(cases, 0, query.network.inputs), *rows], 1)
+            rows=-torch.cat([level.new_zeros(count, 0, query.network.inputs), *rows], 1)
             * signs.unsqueeze(-1),
-            values=-torch.cat([level.new_zeros(cases, 0), *(wide(f.values) for f in layers)], 1)
+            values=-torch.cat([level.new_zeros(count, 0), *(wide(f.values) for f in layers)], 1)
             * signs,
         )
 

@@ -206,7 +206,7 @@ SEARCH: tuple[Change, ...] = (
         "weights = multipliers.clamp(min=0)",
         "weights = multipliers",
     ),
-    ("rounding of the evidence dropped", _HALFSPACES, " - doubt(domain, spaces, weights)", ""),
+    ("rounding of the evidence dropped", _HALFSPACES, " - sum_error(domain, spaces, weights)", ""),
     (
         "evidence that a tie is empty",
         _HALFSPACES,

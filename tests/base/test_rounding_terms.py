@@ -15,7 +15,7 @@ from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.activations.powers import power
 from fgp_vnn.network.activations.table import ACTIVATIONS
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.regions.halfspaces import HalfSpaces, doubt, nominal
+from fgp_vnn.regions.halfspaces import HalfSpaces, nominal, sum_error
 
 SINGLE, DOUBLE = unit(torch.float32), unit(torch.float64)
 LOST, EPS = SINGLE.lost, SINGLE.eps
@@ -146,12 +146,12 @@ def test_what_several_half_spaces_lose_is_counted() -> None:
     box = Box(-torch.ones(1).double(), torch.ones(1).double())
     rows, none = torch.zeros(1, 9, 1).double(), torch.zeros(1, 9).double()
     spaces = HalfSpaces(rows, none, none)
-    assert float(doubt(box, spaces, none)) >= ALMOST * 62 * DOUBLE.lost
-    assert float(doubt(box, spaces, none + 1e300)) >= ALMOST * 9 * DOUBLE.lost * 1e300
+    assert float(sum_error(box, spaces, none)) >= ALMOST * 62 * DOUBLE.lost
+    assert float(sum_error(box, spaces, none + 1e300)) >= ALMOST * 9 * DOUBLE.lost * 1e300
     for seed in range(20):
         source = torch.Generator().manual_seed(seed)
         errors, weights = torch.rand(2, 1, 9, generator=source, dtype=torch.float64)
-        given = exact(doubt(box, spaces._replace(errors=errors), weights))[0]
+        given = exact(sum_error(box, spaces._replace(errors=errors), weights))[0]
         assert given >= sum(e * w for e, w in zip(exact(errors), exact(weights), strict=True))
 
 
@@ -163,6 +163,6 @@ def test_sums_of_half_spaces_that_cancel_are_rounded() -> None:
         values, weights = torch.rand(2, 1, 9, generator=source, dtype=torch.float64)
         spaces = HalfSpaces(rows, values - 0.5, none)
         box = Box(point, point)
-        proved = exact(nominal(box, spaces, weights) - doubt(box, spaces, weights))[0]
+        proved = exact(nominal(box, spaces, weights) - sum_error(box, spaces, weights))[0]
         pairs = zip(exact(spaces.values), exact(weights), strict=True)
         assert proved <= sum(v * w for v, w in pairs)

@@ -98,8 +98,8 @@ class Boundaries:
             self._count("alternations", len(disjunct))
         domain, goals = self._ground.system.domain, len(self._ground.query.disjunct)
 
-        def proves(case: int, multipliers: Tensor) -> bool:
-            return self._refuter(regions.sign[:, region[case]], multipliers)
+        def proves(polyhedron: int, multipliers: Tensor) -> bool:
+            return self._refuter(regions.sign[:, region[polyhedron]], multipliers)
 
         settled = settle(domain, spaces, goals, self._offer, self._budget, effort, proves)
         self.gaps += settled.gaps
