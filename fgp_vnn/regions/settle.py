@@ -45,7 +45,7 @@ def settle(
     """Settle polyhedra whose last `goals` constraints are the disjunct's rows, by projections and
     then, one after the other, by a solver.
 
-    `proves` checks the multipliers [constraints] of a polyhedron once more if the first check failed
+    `proves` checks the multipliers [constraints] of a polyhedron again if the first check failed
     only by rounding.
     """
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
