@@ -78,7 +78,7 @@ class Curved(NamedTuple):
     lost: Tensor  # [..., symbols] upper bound on the loss by eliminating each symbol
 
 
-class Least(NamedTuple):
+class FormBounds(NamedTuple):
     """Lower bounds of forms."""
 
     bound: Tensor  # [...] proved, for y in [-1, 1]^n
@@ -119,7 +119,7 @@ def bottom(slope: Tensor, level: Tensor) -> Tensor:
     return below(level - reach - spare)
 
 
-def least(form: Curved, rounds: int, start: Tensor | None = None) -> Least:
+def least(form: Curved, rounds: int, start: Tensor | None = None) -> FormBounds:
     """Lower bounds of forms, by the tangent at the best point of `rounds` gradient steps."""
     size_of, count = unit(form.value.dtype), form.slope.shape[-1]
     sag, gap = _split(form.matrix)
@@ -132,7 +132,7 @@ def least(form: Curved, rounds: int, start: Tensor | None = None) -> Least:
     total = form.value.abs() + form.slope.abs().sum(-1) + 4 * sizes + dropped + form.error
     spare = size_of.share(4 * count + 16) * total + size_of.lost * 32 * count * count
     level = below(form.value - dropped - form.error - spare)
-    return Least(below(level - bent - reach), level, point, sag)
+    return FormBounds(below(level - bent - reach), level, point, sag)
 
 
 def _split(matrix: Tensor) -> tuple[Tensor, Tensor]:

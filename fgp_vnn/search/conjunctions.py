@@ -22,7 +22,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.strategy import Inputs
 
 
-class Combined(NamedTuple):
+class WeighedRows(NamedTuple):
     """Bounds that the rows of each disjunct give together."""
 
     closed: Tensor  # [batch, disjuncts] proved not to be met
@@ -31,7 +31,7 @@ class Combined(NamedTuple):
     points: Tensor | None  # [batch, disjuncts of several rows, inputs] candidates
 
 
-def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Combined:
+def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> WeighedRows:
     """Weigh the rows of each disjunct against each other in a batch of boxes [batch, inputs].
 
     Only disjuncts that no single row closes are weighed; the others have weights of 0.
@@ -39,7 +39,7 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Com
     closed, almost = query.closed(passed.least), query.closed(passed.nominal)
     weights = (~closed).to(passed.least.dtype)[:, query.disjunct]
     if not query.conjunctions:
-        return Combined(closed, almost, weights, None)
+        return WeighedRows(closed, almost, weights, None)
     points = box.center.unsqueeze(-2).repeat(1, query.disjuncts, 1)
     for disjuncts, rows in query.conjunctions:
         which, number = torch.nonzero(~closed[:, disjuncts], as_tuple=True)  # [pairs] each
@@ -53,7 +53,7 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Com
         weights[pairs] = best.share * game.scale
         points[which, disjunct] = point
     several = torch.cat([disjuncts for disjuncts, _ in query.conjunctions]).sort().values
-    return Combined(closed, almost, weights, points[:, several])
+    return WeighedRows(closed, almost, weights, points[:, several])
 
 
 class _Rows(NamedTuple):
