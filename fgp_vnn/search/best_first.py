@@ -18,7 +18,7 @@ from torch import Tensor
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.base.words import plural
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Cut, Setting, children, cut
+from fgp_vnn.search.bundles import BoundedBundles, BundleContext, Bundles, Cut, children, cut
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.pace import Pace
@@ -29,8 +29,8 @@ Held = dict[str, Tensor]  # [bundles, ...] each
 Keep = Callable[[Bundles], None]
 
 
-def forget(*proved: object) -> None:
-    """Discard the bundles."""
+def keep_nothing(*proved: object) -> None:
+    """Keep no record of what was proved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Visited(NamedTuple):
 class Goal(ABC):
     """The purpose of a search over bundles: what a level is, and when a bundle is closed."""
 
-    setting: Setting
+    context: BundleContext
     over: bool = False  # the answer is known, whatever is still open
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Goal(ABC):
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """The neuron at which to split each of the bundles `at`. If `done` does not return None,
         -1 is allowed: bound the bundle again instead of splitting it."""
-        return choose(self.setting, visited.bounded, at)
+        return choose(self.context, visited.bounded, at)
 
 
 @dataclass(eq=False)
@@ -128,7 +128,7 @@ class BestFirst:
     goal: Goal
     frontier: Frontier
     batch: int  # bundles that are bounded at once
-    keep: Keep = forget  # receives closed bundles
+    keep: Keep = keep_nothing  # receives closed bundles
     bundles: int = 0  # number of bundles bounded so far
     closed: float = 0.0  # the part of the tree that is closed, from 0 to 1
     pace: Pace | None = None  # measures how large batches should be
@@ -147,7 +147,7 @@ class BestFirst:
         teller = Teller()
         while len(self.frontier) and not self.goal.over and not until():
             if teller.due():
-                left = self.goal.setting.budget.known_left()
+                left = self.goal.context.budget.known_left()
                 told = len(self.frontier), self.frontier.lowest, left
                 tell(Stage(f"split, {plural(self.bundles, 'bundle')} bounded", *told))
             taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
@@ -197,7 +197,7 @@ class BestFirst:
             (batch.share * ~rest).sum(), *(flag.sum() for flag in (closed, full, rest))
         )
         gone, regions, at = map(places, (closed, full, rest), counted)
-        if len(gone) and self.keep is not forget:
+        if len(gone) and self.keep is not keep_nothing:
             self.keep(bounded.bundles.at(gone))
         if len(regions):
             self.keep(self.goal.settle(visited, regions))
@@ -206,7 +206,7 @@ class BestFirst:
             return
         kept = bounded.bundles.at(at)
         neuron = self.goal.choose(visited, at)
-        where = cut(self.goal.setting, bounded, at, neuron)
+        where = cut(self.goal.context, bounded, at, neuron)
         self.frontier.push(
             level[at],
             disjunct=kept.disjunct,

@@ -164,7 +164,7 @@ CUTS: tuple[Change, ...] = (
     (
         "the second clipping forgets the first",
         _COMPARED,
-        "with_waiting(setting, held).bounds)",
+        "with_waiting(context, held).bounds)",
         "now.bounded.bounds)",
     ),
     ("the lesser gain chosen", _COMPARED, "more > self", "more < self"),

@@ -21,7 +21,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, part_within_gap, without_implied
-from fgp_vnn.search.bundles import bound, set_out
+from fgp_vnn.search.bundles import bound, context_and_root
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.walk.patterns import Patterns
 from fgp_vnn.strategy import Ascent
@@ -172,7 +172,7 @@ def test_a_bundle_is_split_at_an_open_neuron_where_gains_overflow(
     network = Network((Dense((0,), (weight,), bias),), Dense((1,), (last,), 0 * ONE), 1)
     query = ask(network, DOMAINS["box"], [ROW])
     bounds = root_bounds(network, query.domain, budget=UNLIMITED)
-    setting, root = set_out(query, bounds, UNLIMITED, Ascent(steps=1), candidates)
-    bounded = bound(setting, root)
+    context, root = context_and_root(query, bounds, UNLIMITED, Ascent(steps=1), candidates)
+    bounded = bound(context, root)
     assert bounded.crossing.tolist() == [[False, False, False, True]]
-    assert choose(setting, bounded, torch.zeros(1, dtype=torch.long)).tolist() == [3]
+    assert choose(context, bounded, torch.zeros(1, dtype=torch.long)).tolist() == [3]
