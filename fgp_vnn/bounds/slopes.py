@@ -79,10 +79,8 @@ class Rows(NamedTuple):
     def at(self, index: Tensor) -> Rows:
         """The batch entries `index`."""
         domain = self.domain
-        if isinstance(domain, Caps):
+        if isinstance(domain, Caps) or (isinstance(domain, Box) and domain.lower.dim() > 1):
             domain = domain.at(index)
-        elif isinstance(domain, Box) and domain.lower.dim() > 1:
-            domain = Box(domain.lower[index], domain.upper[index])
         signs = None if self.signs is None else [sign[index] for sign in self.signs]
         ends = None if self.ends is None else [end[index] for end in self.ends]
         rows, bounds = self.rows[index], self.bounds.at(index)

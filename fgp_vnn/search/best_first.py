@@ -8,7 +8,7 @@ frontier. The goal defines what a level is and when a bundle is closed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,13 +18,12 @@ from torch import Tensor
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.base.words import plural
-from fgp_vnn.search.bundles import BoundedBundles, BundleContext, Bundles, Cut, children, cut
+from fgp_vnn.search.bundles import PARTS, BoundedBundles, BundleContext, Bundles, Cut, children, cut
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.pace import Pace
 
-_PARTS = ("disjunct", "signs", "alpha", "beta", "weights", "ends")
-_OWN = ("key", *_PARTS, "neuron", "share", *Cut._fields)
+_OWN = ("key", *PARTS, "neuron", "share", *Cut._fields)
 Held = dict[str, Tensor]  # [bundles, ...] each
 Keep = Callable[[Bundles], None]
 
@@ -209,12 +208,7 @@ class BestFirst:
         where = cut(self.goal.context, bounded, at, neuron)
         self.frontier.push(
             level[at],
-            disjunct=kept.disjunct,
-            signs=kept.signs,
-            alpha=kept.alpha.float(),
-            beta=kept.beta.float(),
-            weights=kept.weights.float(),
-            ends=kept.ends.float(),
+            **dict(zip(PARTS, _cast(torch.float32, kept.parts()), strict=True)),
             neuron=neuron,
             share=batch.share[at],
             **{name: part[at] for name, part in held.items()},
@@ -222,11 +216,14 @@ class BestFirst:
         )
 
 
+def _cast(dtype: torch.dtype, parts: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The parts; those of floating-point numbers in the given precision."""
+    return (part.to(dtype) if part.is_floating_point() else part for part in parts)
+
+
 def _restored(taken: Held) -> Batch:
     """The batch of records taken out of the frontier."""
-    dtype = taken["share"].dtype
-    disjunct, signs, *floats = (taken[name] for name in _PARTS)
-    bundles = Bundles(disjunct, signs, *(part.to(dtype) for part in floats))
+    bundles = Bundles(*_cast(taken["share"].dtype, (taken[name] for name in PARTS)))
     held = {name: part for name, part in taken.items() if name not in _OWN}
     return Batch(bundles, taken["key"], taken["share"], held)
 

@@ -7,7 +7,7 @@ for each smooth neuron that was split.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -100,13 +100,16 @@ class Bundles:
 
     def parts(self) -> tuple[Tensor, ...]:
         """All tensors, in the order of the fields."""
-        return self.disjunct, self.signs, self.alpha, self.beta, self.weights, self.ends
+        return tuple(getattr(self, name) for name in PARTS)
 
     @staticmethod
     def joined(some: Sequence[Bundles]) -> Bundles:
         """Several batches as one."""
         parts = zip(*(bundles.parts() for bundles in some), strict=True)
         return Bundles(*(torch.cat(part) for part in parts))
+
+
+PARTS = tuple(part.name for part in fields(Bundles))
 
 
 def context_and_root(
