@@ -109,7 +109,7 @@ def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Ten
     size_of, count = unit(coefficient.dtype), coefficient.shape[-1]
     lost = (coefficient * (-corner - offset)).sum(-1)
     sizes = (coefficient.abs() * (corner.abs() + offset.abs())).sum(-1)
-    spare = size_of.lost * (8 * count + _sum(coefficient.abs()))
+    spare = size_of.underflow * (8 * count + _sum(coefficient.abs()))
     return lost, size_of.share(count + 8) * sizes + spare
 
 
@@ -138,7 +138,7 @@ def _operands(
     sizes = box.support(low) + box.support(high) + under.abs() + over.abs() + centre.abs() + reach
     steps, inputs = box.lower.shape[-1] + 16, box.lower.shape[-1]
     spare = size_of.share(steps) * (sizes + nominal.abs().amax(-1, keepdim=True))
-    lost = size_of.lost * (8 * inputs + 16 + _sum(box.radius).unsqueeze(-1))
+    lost = size_of.underflow * (8 * inputs + 16 + _sum(box.radius).unsqueeze(-1))
     error = torch.maximum(*sides).clamp(min=0) + spare + lost
     radius = torch.maximum(bounds.upper[k] - centre, centre - bounds.lower[k]).clamp(min=0)
     radius = radius + size_of.share(4) * (radius + centre.abs()) + lost
@@ -160,7 +160,8 @@ def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
     rest = torch.minimum(first, second).unsqueeze(-2)
     grow, share = size_of.grow(count + inputs + 16), size_of.share(count + 16)
     kept = grow * (size * (rest + share * both.unsqueeze(-2))).sum(-1)
-    lost = size_of.lost * (8 * count * inputs * inputs) * (1 + _sum(size) + _sum(s).unsqueeze(-1))
+    sizes = 1 + _sum(size) + _sum(s).unsqueeze(-1)
+    lost = size_of.underflow * (8 * count * inputs * inputs) * sizes
     return grow * (kept - _least(form)) + lost
 
 
@@ -173,10 +174,10 @@ def _least(form: Tensor) -> Tensor:
     columns = vectors.transpose(-1, -2)
     made = (vectors * values.unsqueeze(-2)) @ columns
     sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ columns.abs() + form.abs()
-    error = (form - made).abs() + size_of.share(count + 8) * sizes + size_of.lost * 8 * count
+    error = (form - made).abs() + size_of.share(count + 8) * sizes + size_of.underflow * 8 * count
     spread = vectors.abs().sum(-2).square()  # |w_k|_1^2
     loss = (values.clamp(max=0).abs() * spread).sum(-1) + error.sum(-1).sum(-1)
-    loss = size_of.grow(count * count + 8) * loss + size_of.lost * 8 * count * count
+    loss = size_of.grow(count * count + 8) * loss + size_of.underflow * 8 * count * count
     return torch.where(fine, -loss, -torch.inf)
 
 

@@ -52,7 +52,7 @@ class Rounding:
         if bounds.activations != network.activations[: len(bounds.activations)]:
             raise AssertionError("bounds of other activations")
         self._activations, self._fans = bounds.activations, bounds.fans
-        lost = self._unit.lost
+        lost = self._unit.underflow
         if before is None:
             box = domain.box()
             size = torch.maximum(box.lower.abs(), box.upper.abs())
@@ -147,7 +147,7 @@ class Rounding:
         """Error of a ReLU layer and its map: terms [batch or 1, n], to be weighted by the
         coefficients, and a floor to be added."""
         if layer not in self._layers:
-            lost, sizes = self._unit.lost, self._arrive[layer]
+            lost, sizes = self._unit.underflow, self._arrive[layer]
             width = sizes.shape[-1]  # at least a window's
             share = self._unit.share(width + 2 * layer + 8)
             terms, floor = self._charges[layer - 1]
@@ -171,7 +171,7 @@ class Rounding:
         so has an offset. With products, a neuron's coefficient may be the sum of as many as there
         are values; its error is charged to the coefficients that it comes from.
         """
-        lost, arrive, width = self._unit.lost, self._arrive[layer], fan.least.shape[-1]
+        lost, arrive, width = self._unit.underflow, self._arrive[layer], fan.least.shape[-1]
         activation, steep = self._activations[layer - 1], steepest(fan)
         share = self._unit.share(3 * width + 2 * layer + 24)
         below, under = self._charges[layer - 1]
@@ -188,7 +188,8 @@ class Rounding:
     def of_input(self, weight: Tensor, reach: Tensor, window: Window = _wide) -> Tensor:
         """Error of the value at the domain's centre and of the support `reach` [batch, rows]."""
         if self._input is None:
-            inputs, lost = self._sizes[0].shape[-1], self._unit.lost  # inputs: at least a window's
+            inputs = self._sizes[0].shape[-1]  # at least a window's
+            lost = self._unit.underflow
             terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
             self._input = terms, lost * (4 * inputs + 4 + _sum(terms))
         terms, floor = self._input

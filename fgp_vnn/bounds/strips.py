@@ -35,7 +35,7 @@ def strip(activation: Activation, fan: Fan, lower: Tensor, upper: Tensor) -> Str
     )
     size_of = unit(lower.dtype)
     # Half of a difference and half of a sum: two roundings each, of at most these sizes.
-    room = size_of.share(4) * (floors.abs() + ceilings.abs()) + 4 * size_of.lost
+    room = size_of.share(4) * (floors.abs() + ceilings.abs()) + 4 * size_of.underflow
     halves = (ceilings - floors) / 2 + room
     halves = torch.where(halves.isfinite(), halves, torch.inf)
     half, best = halves.min(0)
@@ -58,7 +58,7 @@ def _turned(
     sizes = (tilts.abs() + slope.abs()) * torch.maximum(low.abs(), high.abs())
     count = offsets.shape[-1]
     ends, sizes = (part.reshape(len(part), -1, count).sum(-2) for part in (ends, sizes))
-    error = size_of.share(8) * (sizes + offsets.abs()) + 16 * size_of.lost
+    error = size_of.share(8) * (sizes + offsets.abs()) + 16 * size_of.underflow
     found = sign * offsets + ends - error
     # A line without an offset, or that overflowed, does not count.
     return sign * torch.where(found.isfinite(), found, -torch.inf).amax(0)

@@ -77,11 +77,11 @@ def sum_error(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor
     rows, values, errors = spaces
     size_of, count, box = unit(rows.dtype), rows.shape[1], domain.box()
     steps, moves = count + rows.shape[2] + 16, 1 + (box.upper - box.lower).sum(-1)
-    terms = size_of.grow(steps) * errors + size_of.lost * moves
+    terms = size_of.grow(steps) * errors + size_of.underflow * moves
     terms = terms + size_of.share(steps) * (values.abs() + domain.outer_support(rows))
     # With a multiplier of 0, even an infinite error does not count.
     weighed = torch.where(multipliers == 0, multipliers, multipliers * terms).sum(-1)
-    return weighed + size_of.lost * (6 * count + 8) * moves
+    return weighed + size_of.underflow * (6 * count + 8) * moves
 
 
 def combine(multipliers: Tensor, rows: Tensor) -> Tensor:

@@ -123,7 +123,7 @@ def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
     size_of, inputs = unit(shift.dtype), len(shift)
     values = spaces.values + spaces.rows @ shift
     terms = spaces.values.abs() + spaces.rows.abs() @ shift.abs()
-    small = size_of.lost * (2 * inputs + 4 + spaces.rows.abs().sum(-1))
+    small = size_of.underflow * (2 * inputs + 4 + spaces.rows.abs().sum(-1))
     errors = size_of.grow(2) * spaces.errors + size_of.share(inputs + 6) * terms + small
     return spaces._replace(values=values, errors=errors)
 
@@ -144,7 +144,7 @@ def _with_box(spaces: HalfSpaces, ball: SearchBall) -> HalfSpaces:
     rows = torch.cat([-eye, eye]).expand(count, -1, -1)
     values = torch.cat([box.lower - center, center - box.upper]).expand(count, -1)
     size_of = unit(rows.dtype)
-    errors = size_of.share(2) * values.abs() + size_of.lost  # of one subtraction
+    errors = size_of.share(2) * values.abs() + size_of.underflow  # of one subtraction
     parts = (rows, values, errors)
     return HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, parts, strict=True)))
 

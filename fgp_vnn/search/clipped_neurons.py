@@ -181,7 +181,7 @@ def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
     weight, constant, least, nominal = (part.squeeze(1) for part in linear[:4])
     size_of = unit(constant.dtype)
     slack = nominal - least + size_of.share(4) * (constant.abs() + nominal.abs())
-    return weight, constant - slack - 8 * size_of.lost
+    return weight, constant - slack - 8 * size_of.underflow
 
 
 def near(context: BundleContext, bounded: BoundedBundles, part: float) -> Tensor:

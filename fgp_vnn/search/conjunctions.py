@@ -87,7 +87,7 @@ class _Game:
         size_of, count = unit(value.dtype), value.shape[-1]
         self.box, self.given = box, given
         # The underflow of this difference is subtracted before it is scaled.
-        self._level = value - (error + size_of.lost)
+        self._level = value - (error + size_of.underflow)
         # A support is at least `lost`, so this does not divide by 0.
         self.scale = 1 / (box.outer_support(weight) + value.abs())
         # After scaling, the sizes of all terms sum to 1. A term is rounded in its product and
@@ -96,7 +96,7 @@ class _Game:
         # enough for both.
         steps = weight.shape[-1] + 2 * count + 20
         widths = (box.upper - box.lower).sum(-1)
-        self._small = size_of.share(steps) + size_of.lost * (6 * count + 8) * (1 + widths)
+        self._small = size_of.share(steps) + size_of.underflow * (6 * count + 8) * (1 + widths)
 
     def play(self, share: Tensor) -> _Played:
         """Play weights [pairs, m] against the points that minimise their sums."""

@@ -144,7 +144,7 @@ class Distance(Goal):
         # of all three.
         slack = nominal - least + size_of.share(4) * (constant.abs() + nominal.abs())
         slack = slack + size_of.share(moved.shape[-1] + 6) * moved.abs().sum(-1)
-        slack = slack + size_of.lost * (4 * moved.shape[-1] + 8 + weight.abs().sum(-1))
+        slack = slack + size_of.underflow * (4 * moved.shape[-1] + 8 + weight.abs().sum(-1))
         value = constant + moved.sum(-1) - slack
         return both(caps, *half_space(caps.whole, weight, value))
 

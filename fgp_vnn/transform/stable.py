@@ -146,7 +146,7 @@ class _Signs:
         nearly = 0.1 * size_of.eps**0.5
         known = lower.isfinite() & upper.isfinite()
         # The bounds of a neuron without weights differ only by underflow.
-        room = nearly * upper.clamp(min=0) + size_of.nothing
+        room = nearly * upper.clamp(min=0) + size_of.negligible
         self.on = lower >= -torch.where(known, room, none)
         slack = torch.where(known, nearly * (-lower).clamp(min=0), none)
         self.off = ~self.on & (upper <= slack)
@@ -244,7 +244,7 @@ def _lost(size: Tensor, own: Strip, target: int) -> Tensor:
     none = ~own.half.isfinite()
     half = torch.where(none, 0.0, own.half)
     each = half + size_of.share(count + 2 * target + 8) * own.centre.abs()
-    found = size @ each + size_of.lost * 4 * count
+    found = size @ each + size_of.underflow * 4 * count
     return torch.where((size[:, none] != 0).any(-1), torch.inf, found)
 
 

@@ -84,7 +84,7 @@ CUTS: tuple[Change, ...] = (
     (
         "a linear bound with its rounding",
         _CLIPPED_NEURONS,
-        "constant - slack - 8 * size_of.lost",
+        "constant - slack - 8 * size_of.underflow",
         "constant",
     ),
     ("the other side of a half-space", _LEFT, "normal = -weight / size", "normal = weight / size"),

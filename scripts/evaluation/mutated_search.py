@@ -102,7 +102,7 @@ SEARCH: tuple[Change, ...] = (
         "low = torch.where(gone, torch.inf, low).amin(1)",
         "low = torch.where(gone, -torch.inf, low).amax(1)",
     ),
-    ("rounding of weighed rows dropped", _CONJUNCTIONS, "(error + size_of.lost)", "0"),
+    ("rounding of weighed rows dropped", _CONJUNCTIONS, "(error + size_of.underflow)", "0"),
     (
         "weights of two rows that are not the best",
         tested(

@@ -32,7 +32,7 @@ from torch import Tensor
 from fgp_vnn.base.rounding import above, below, rounded_down, unit
 from fgp_vnn.network.activations.base import Activation, Fan, or_flat
 
-EPS, LOST = unit(torch.float64).eps, unit(torch.float64).lost
+EPS, UNDERFLOW = unit(torch.float64).eps, unit(torch.float64).underflow
 _BISECTIONS = 16  # to find the point of a convex piece with a given slope
 _POINTS = 9  # samples of a function, to choose slopes
 
@@ -168,7 +168,7 @@ def _least(piece: Piece, a: Tensor, b: Tensor, slope: Tensor, sign: int) -> Tens
 def _at_end(piece: Piece, end: Tensor, slope: Tensor, sign: int) -> Tensor:
     value = piece.value(end)
     terms = value.abs() + (slope * end).abs()
-    error = EPS * (piece.count * piece.size(end) + 8 * terms) + LOST * (8 + end.abs())
+    error = EPS * (piece.count * piece.size(end) + 8 * terms) + UNDERFLOW * (8 + end.abs())
     return sign * value - slope * end - error
 
 
@@ -188,5 +188,5 @@ def _by_tangent(piece: Piece, a: Tensor, b: Tensor, slope: Tensor, sign: int) ->
     lesser = torch.minimum((tilt - slope) * (a - t), (tilt - slope) * (b - t))
     terms = value.abs() + (slope * t).abs() + (tilt.abs() + slope.abs()) * reach
     error = piece.count * (piece.size(t) + piece.slope_size(t) * reach) + 8 * terms
-    small = LOST * (8 + t.abs() + 2 * reach)
+    small = UNDERFLOW * (8 + t.abs() + 2 * reach)
     return sign * value - slope * t + lesser - EPS * error - small

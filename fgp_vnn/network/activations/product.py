@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down
 from fgp_vnn.network.activations.base import Activation, Fan, or_flat
-from fgp_vnn.network.activations.curve import EPS, LOST
+from fgp_vnn.network.activations.curve import EPS, UNDERFLOW
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ def _least(
     for x in u:
         for y in v:
             terms = (x * y, -p * x, -q * y)
-            size = sum((term.abs() for term in terms), LOST * (1 + x.abs() + y.abs()))
-            found = sign * (terms[0] + terms[1] + terms[2]) - 8 * EPS * size - 8 * LOST
+            size = sum((term.abs() for term in terms), UNDERFLOW * (1 + x.abs() + y.abs()))
+            found = sign * (terms[0] + terms[1] + terms[2]) - 8 * EPS * size - 8 * UNDERFLOW
             result = found if result is None else torch.minimum(result, found)
     assert result is not None
     return result
