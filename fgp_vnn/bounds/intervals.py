@@ -24,10 +24,10 @@ def interval_step(
     """
     affine, box = network.maps[index], domain.box()
     if not (isinstance(affine, Dense) and affine.sources == (0,)):
-        sides, fans = [(box.lower, box.upper), *bounds.values], (box, *bounds.fans)
+        sides, envelopes = [(box.lower, box.upper), *bounds.values], (box, *bounds.envelopes)
         read = [sides[s] for s in affine.sources]
         sizes = [
-            high if fans[s] is None else torch.maximum(-low, high)
+            high if envelopes[s] is None else torch.maximum(-low, high)
             for s, (low, high) in zip(affine.sources, read, strict=True)
         ]
         return interval_map(affine, read, sizes)

@@ -83,11 +83,11 @@ def regain(
 def _parallel(activation: Product, bounds: LayerBounds, k: int) -> Tensor:
     """Which products [boxes, 1, n] have planes, below and above, with the slopes of the tangent
     plane at the middle."""
-    fan, centre = bounds.fans[k], _centre(bounds, k)
-    if fan is None:
+    envelope, centre = bounds.envelopes[k], _centre(bounds, k)
+    if envelope is None:
         raise AssertionError("products have planes")
     wanted = torch.cat([centre[:, activation.right], centre[:, activation.left]], -1)
-    same = (fan.low[1] == wanted) & (fan.high[1] == wanted)
+    same = (envelope.low[1] == wanted) & (envelope.high[1] == wanted)
     return same.view(len(same), 2, -1).all(-2).unsqueeze(-2)
 
 
@@ -99,12 +99,14 @@ def _centre(bounds: LayerBounds, k: int) -> Tensor:
 def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Tensor]:
     """The sum [boxes, rows] of A (-p q - c) over the planes p u + q v + c that a backward pass
     used, and its rounding error."""
-    fan = bounds.fans[k]
-    if fan is None:
+    envelope = bounds.envelopes[k]
+    if envelope is None:
         raise AssertionError("products have planes")
-    first, second = fan.low[1].chunk(2, -1)
+    first, second = envelope.low[1].chunk(2, -1)
     corner = (first * second).unsqueeze(-2)
-    offset = torch.where(coefficient > 0, fan.floor[1].unsqueeze(-2), fan.ceiling[1].unsqueeze(-2))
+    offset = torch.where(
+        coefficient > 0, envelope.floor[1].unsqueeze(-2), envelope.ceiling[1].unsqueeze(-2)
+    )
     offset = torch.where(coefficient == 0, 0.0, offset)
     size_of, count = unit(coefficient.dtype), coefficient.shape[-1]
     lost = (coefficient * (-corner - offset)).sum(-1)

@@ -54,8 +54,8 @@ def first_slopes(bounds: LayerBounds) -> list[Tensor]:
     """The alpha [batch, n_k] of each layer for which `LayerBounds.lines` gives the same lines as
     without alpha."""
     return [
-        (up > -lo).to(lo.dtype) if fan is None else torch.full_like(fan.least, 0.5)
-        for lo, up, fan in zip(bounds.lower, bounds.upper, bounds.fans, strict=True)
+        (up > -lo).to(lo.dtype) if envelope is None else torch.full_like(envelope.least, 0.5)
+        for lo, up, envelope in zip(bounds.lower, bounds.upper, bounds.envelopes, strict=True)
     ]
 
 
@@ -218,12 +218,12 @@ def _rises(
         if k + 1 not in found:
             rises.append(None)
             continue
-        z, coefficient, fan = found[k + 1], coefficients[k + 1], rows.bounds.fans[k]
-        if fan is None:
+        z, coefficient, envelope = found[k + 1], coefficients[k + 1], rows.bounds.envelopes[k]
+        if envelope is None:
             rises.append(coefficient.clamp(min=0) * z * mask)
         else:
             activation = rows.network.activations[k]
-            rises.append(rise(activation, coefficient, fan, now.alpha[k], z))
+            rises.append(rise(activation, coefficient, envelope, now.alpha[k], z))
     return rises
 
 

@@ -2,7 +2,7 @@
 
 A line below, low z + floor, equals s z + floor + (low - s) z for any slope s. So s z + floor + min
 (low - s) z over the interval is a line below with slope s. Lines above are turned in the same way.
-Among the slopes of the fan, the one with the narrowest strip is taken.
+Among the slopes of the envelope, the one with the narrowest strip is taken.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.base import Activation, Envelope
 
 
 class Strip(NamedTuple):
@@ -24,11 +24,12 @@ class Strip(NamedTuple):
     half: Tensor  # [n] infinite where an activation has no finite lines
 
 
-def strip(activation: Activation, fan: Fan, lower: Tensor, upper: Tensor) -> Strip:
-    """The strip of a layer for lower <= z <= upper [width], from its fan over a single bundle."""
+def strip(activation: Activation, envelope: Envelope, lower: Tensor, upper: Tensor) -> Strip:
+    """The strip of a layer for lower <= z <= upper [width], from its envelope over one bundle."""
     low, high = (activation.expand(side) for side in (lower, upper))
-    slopes = torch.cat([fan.low[:, 0], fan.high[:, 0]])  # [6, operands * n]
-    below, above = (fan.low[:, 0], fan.floor[:, 0]), (fan.high[:, 0], fan.ceiling[:, 0])
+    slopes = torch.cat([envelope.low[:, 0], envelope.high[:, 0]])  # [6, operands * n]
+    below = envelope.low[:, 0], envelope.floor[:, 0]
+    above = envelope.high[:, 0], envelope.ceiling[:, 0]
     floors, ceilings = (
         torch.stack([_turned(lines, slope, low, high, sign) for slope in slopes])
         for lines, sign in ((below, 1), (above, -1))

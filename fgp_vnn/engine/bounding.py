@@ -124,7 +124,7 @@ def tighten_worthwhile(
     passed = backward(network, domain, len(network.layers), every_output(network), bounds.lines())
     lost = passed.coefficients
     if smooth_only:
-        lost = {k: part for k, part in lost.items() if bounds.fans[k - 1] is not None}
+        lost = {k: part for k, part in lost.items() if bounds.envelopes[k - 1] is not None}
     worth = worthwhile(network, bounds, lost, count)
     problem.bounds = root_bounds(network, domain, prior=bounds, worth=worth, budget=budget)
 

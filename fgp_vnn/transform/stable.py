@@ -67,11 +67,11 @@ def linearise(
     """Relax the query to a ReLU network of unstable neurons: where this query can be met, so can
     the relaxed one. None if no neuron would be left, or for the reasons given in `collapse`."""
     left, strips = [], list[Strip | None]()
-    parts = zip(bounds.activations, bounds.fans, bounds.lower, bounds.upper, strict=True)
-    for mask, (activation, fan, low, up) in zip(undecided(bounds), parts, strict=True):
-        kept = mask if fan is None else torch.zeros_like(mask)
+    parts = zip(bounds.activations, bounds.envelopes, bounds.lower, bounds.upper, strict=True)
+    for mask, (activation, envelope, low, up) in zip(undecided(bounds), parts, strict=True):
+        kept = mask if envelope is None else torch.zeros_like(mask)
         left.append(torch.nonzero(kept).flatten())
-        strips.append(None if fan is None else strip(activation, fan, low[0], up[0]))
+        strips.append(None if envelope is None else strip(activation, envelope, low[0], up[0]))
     if not any(len(neurons) for neurons in left):
         return None
     return _made_of(query, bounds, left, strips, budget)

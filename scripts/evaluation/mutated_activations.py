@@ -237,7 +237,7 @@ ACTIVATIONS: tuple[Change, ...] = (
     (
         "values of smooth layers like ReLUs",
         _LAYERS,
-        "(fan.least, fan.greatest)",
+        "(envelope.least, envelope.greatest)",
         "(lo.clamp(min=0), up.clamp(min=0))",
     ),
 )

@@ -131,7 +131,7 @@ TERMS: tuple[Change, ...] = (
         "4 + 2 * part.sum",
         "4 + 1 * part.sum",
     ),
-    ("term: offsets of lines do not round", _BACKWARD, "share * highest(fan) + lost", "lost"),
+    ("term: offsets of lines do not round", _BACKWARD, "share * highest(envelope) + lost", "lost"),
     ("term: lines are not flushed", _BACKWARD, " + lost * (8 + 8 * read)", ""),
     (
         "term: the map below lines",

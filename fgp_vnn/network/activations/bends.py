@@ -42,8 +42,8 @@ def bend_of(activation: Activation) -> Bend | None:
 
 def _wave(curve: Curve) -> Bend:
     def span(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-        fan = curve.fan(lower, upper)
-        return -fan.greatest, -fan.least
+        envelope = curve.envelope(lower, upper)
+        return -envelope.greatest, -envelope.least
 
     return Bend(curve, span)
 

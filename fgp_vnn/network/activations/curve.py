@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down, unit
-from fgp_vnn.network.activations.base import Activation, Fan, or_flat
+from fgp_vnn.network.activations.base import Activation, Envelope, or_flat
 
 EPS, UNDERFLOW = unit(torch.float64).eps, unit(torch.float64).underflow
 _BISECTIONS = 16  # to find the point of a convex piece with a given slope
@@ -104,7 +104,7 @@ class Curve(Activation):
     def push(self, z: Tensor, moves: Tensor) -> Tensor:
         return moves * self.derivative(z)
 
-    def fan(self, lower: Tensor, upper: Tensor) -> Fan:
+    def envelope(self, lower: Tensor, upper: Tensor) -> Envelope:
         dtype = lower.dtype
         lower, upper = (end.double().clamp(min=self.reads) for end in (lower, upper))
         upper = torch.maximum(lower, upper)  # lower > upper in an empty bundle
@@ -118,7 +118,7 @@ class Curve(Activation):
             offsets = rounded_down(offsets, dtype)
             sides.append((sign * slopes, sign * offsets[:-1], sign * offsets[-1]))
         (low, floor, least), (high, ceiling, greatest) = sides
-        return or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)))
+        return or_flat(Envelope(low, floor, high, ceiling, below(least), above(greatest)))
 
     def offset(self, lower: Tensor, upper: Tensor, slope: Tensor, sign: int = 1) -> Tensor:
         """Offset c, proved: slope z + c <= sign f(z) over [lower, upper], per slope [k, ...]."""

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down
-from fgp_vnn.network.activations.base import Activation, Fan, or_flat
+from fgp_vnn.network.activations.base import Activation, Envelope, or_flat
 from fgp_vnn.network.activations.curve import EPS, UNDERFLOW
 
 
@@ -65,7 +65,7 @@ class Product(Activation):
     def to(self, device: torch.device | str) -> Product:
         return Product(self.left.to(device), self.right.to(device))
 
-    def fan(self, lower: Tensor, upper: Tensor) -> Fan:
+    def envelope(self, lower: Tensor, upper: Tensor) -> Envelope:
         dtype, lower, upper = lower.dtype, lower.double(), upper.double()
         upper = torch.maximum(lower, upper)
         u, v = ((lower[..., i], upper[..., i]) for i in (self.left, self.right))
@@ -80,7 +80,7 @@ class Product(Activation):
             slopes = torch.cat([p[:-1], q[:-1]], -1).to(dtype)
             sides.append((slopes, sign * offsets[:-1], sign * offsets[-1]))
         (low, floor, least), (high, ceiling, greatest) = sides
-        return or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)), 2)
+        return or_flat(Envelope(low, floor, high, ceiling, below(least), above(greatest)), 2)
 
 
 def middle(lower: Tensor, upper: Tensor, dtype: torch.dtype) -> Tensor:
