@@ -19,7 +19,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.robustness import Floats
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.model import Combination
-from fgp_vnn.network.onnx.normalise import Normalised, normalised
+from fgp_vnn.network.onnx.input_normalisation import Normalised, normalised
 from fgp_vnn.network.onnx.opaque import Opaque
 from fgp_vnn.network.onnx.runtime import Program
 from fgp_vnn.property.conditions import Space

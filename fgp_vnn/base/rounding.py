@@ -10,7 +10,7 @@ be the sum of the terms' absolute values, N the number of all operations, and R 
 absolute values of the factors that are multiplied by numbers that are not computed. If T u <= 1/8,
 then the result is off by at most
 
-    share(T) S + lost (N + R),    share(T) = 2 T u,    lost = 8 t.
+    share(T) S + underflow (N + R),    share(T) = 2 T u,    underflow = 8 t.
 
 This also holds if the bound itself is computed from S, with at most T roundings of each term.
 
@@ -20,10 +20,10 @@ that at most 8/7 times larger: (24/7) t (N + R). Computing S loses as much, of w
 counts, and the roundings of S make it smaller by (8/7) T u <= 1/7 of itself. So the computed
 share(T) S is at least 2 T u (6/7) S - (6/7) t (N + R), and 2 (6/7) > 8/7. And 24/7 + 6/7 < 8.
 
-Later multiplications also scale what a result has lost: `AffineMap.lost` tracks this. A sum of
-bounds without this margin, such as defects, is multiplied by `grow(T)`. A sum that is too long or
-that overflows has an infinite or NaN error; `below` turns it into the trivial bound -infinity, and
-a comparison with it proves nothing.
+Later multiplications also scale what a result has lost: `AffineMap.underflows` tracks this. A sum
+of bounds without this margin, such as defects, is multiplied by `grow(T)`. A sum that is too long
+or that overflows has an infinite or NaN error; `below` turns it into the trivial bound -infinity,
+and a comparison with it proves nothing.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class Unit(NamedTuple):
     tiny: float  # the smallest normal number
 
     @property
-    def lost(self) -> float:
+    def underflow(self) -> float:
         """Upper bound on the loss of one operation to underflow, including its own rounding."""
         return 8 * self.tiny
 
     @property
-    def nothing(self) -> float:
+    def negligible(self) -> float:
         """Threshold below which a norm may be underflow alone: a smaller neuron may be treated as 0
         if its value is added to the defect."""
-        return sqrt(self.lost / self.eps)
+        return sqrt(self.underflow / self.eps)
 
     def root(self, count: int) -> float:
         """Upper bound on the loss of the norm of `count` numbers when their squares underflow."""
-        return sqrt(4 * self.lost * count)
+        return sqrt(4 * self.underflow * count)
 
     def share(self, operations: float) -> float:
         """Relative error of this many roundings; infinite if there are too many for the theorem."""

@@ -40,7 +40,8 @@ class Constraints(NamedTuple):
             return None
         size_of, count = unit(beta.dtype), beta.shape[-1]
         sizes = (beta * self.point.abs()).sum(-1)
-        return found - size_of.share(count + 2 * layers + 16) * sizes - size_of.lost * (4 * count)
+        lost = size_of.underflow * (4 * count)
+        return found - size_of.share(count + 2 * layers + 16) * sizes - lost
 
     def rise(self, z: Tensor) -> Tensor:
         """Gradient of the rows' bounds by each multiplier, at z [batch, rows, constraints]."""

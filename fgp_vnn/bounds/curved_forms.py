@@ -28,7 +28,7 @@ from fgp_vnn.base.rounding import above, below, unit
 from fgp_vnn.bounds.intervals import interval_map
 from fgp_vnn.bounds.quadratics import Shape
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.base import Activation, Envelope
 from fgp_vnn.network.activations.bends import Bend, bend_of
 from fgp_vnn.network.activations.powers import SQUARE
 from fgp_vnn.network.activations.product import Product
@@ -70,14 +70,14 @@ def of_input(box: Box, shape: Shape, *, spans: bool) -> Forms:
 def reach(box: Box) -> Tensor:
     """The radii r [boxes, inputs], rounded up."""
     size_of = unit(box.lower.dtype)
-    return size_of.grow(2) * box.radius + size_of.lost
+    return size_of.grow(2) * box.radius + size_of.underflow
 
 
 def ranges(form: Forms, shape: Shape) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [boxes, n] of the values that the forms describe."""
     size_of, (value, slopes, bends) = unit(form.flat.dtype), form.sizes
     spread = slopes + bends + form.error
-    spread = spread + size_of.share(shape.columns + 8) * (spread + value) + 8 * size_of.lost
+    spread = spread + size_of.share(shape.columns + 8) * (spread + value) + 8 * size_of.underflow
     lower, upper = form.flat[:, 0] - spread, form.flat[:, 0] + spread
     if form.span is None:
         return lower, upper
@@ -99,7 +99,7 @@ def through_map(
     steps = 2 * affine.operations + shape.columns + 8
     error = size_of.grow(steps) * affine.spread([form.error for form in read])
     error = error + size_of.share(steps) * affine.magnitude(sizes)
-    error = error + size_of.lost * shape.columns * (affine.lost(sizes).forward + 8)
+    error = error + size_of.underflow * shape.columns * (affine.underflows(sizes).forward + 8)
     if affine.defect is not None:
         error = error + size_of.grow(4) * affine.defect
     spans = [form.span for form in read if form.span is not None]
@@ -134,7 +134,7 @@ def through_relu(z: Forms, sign: Tensor, slots: slice | None, shape: Shape) -> t
     chord = (half / (half - lower / 2).clamp(min=size_of.tiny)).clamp(0, 1)
     slope = torch.where(on, 1.0, torch.where(off, 0.0, chord))
     height = torch.maximum((1 - chord) * upper, -chord * lower)
-    height = size_of.grow(4) * height + 4 * size_of.lost
+    height = size_of.grow(4) * height + 4 * size_of.underflow
     height = torch.where(on | off, 0.0, height / 2)  # the middle, and the radius around it
     flat = z.flat * slope.unsqueeze(1)
     flat[:, 0] += height
@@ -145,7 +145,7 @@ def through_relu(z: Forms, sign: Tensor, slots: slice | None, shape: Shape) -> t
     else:
         flat[:, slots] = torch.diag_embed(height)
     total = slope * z.size + height
-    spare = size_of.share(shape.columns + 8) * total + 8 * shape.columns * size_of.lost
+    spare = size_of.share(shape.columns + 8) * total + 8 * shape.columns * size_of.underflow
     error = torch.where(off, 0.0, torch.where(on, z.error, size_of.grow(8) * error + spare))
     span = None if z.span is None else (lower.clamp(min=0), upper.clamp(min=0))
     return Forms(flat, bend, error, span), on.to(torch.int8) - off.to(torch.int8)
@@ -161,7 +161,7 @@ def through(activation: Activation, z: Forms, shape: Shape) -> Forms:
         made = _of_curve(activation, z, shape)
     if z.span is None:
         return made
-    return _or_span(made, activation.fan(*ranges(z, shape)))
+    return _or_span(made, activation.envelope(*ranges(z, shape)))
 
 
 def quadratic(activation: Activation) -> bool:
@@ -169,13 +169,13 @@ def quadratic(activation: Activation) -> bool:
     return isinstance(activation, Product) or activation is SQUARE
 
 
-def _or_span(form: Forms, fan: Fan) -> Forms:
-    """The forms, replaced by the middle of the fan's range where the range's radius is smaller than
-    the form's error."""
-    size_of, (least, greatest) = unit(form.flat.dtype), (fan.least, fan.greatest)
+def _or_span(form: Forms, envelope: Envelope) -> Forms:
+    """The forms, replaced by the middle of the envelope's range where the range's radius is smaller
+    than the form's error."""
+    size_of, (least, greatest) = unit(form.flat.dtype), (envelope.least, envelope.greatest)
     middle, radius = least / 2 + greatest / 2, greatest / 2 - least / 2
     radius = radius.clamp(min=0) + size_of.share(4) * (least.abs() + greatest.abs())
-    radius = radius + 8 * size_of.lost
+    radius = radius + 8 * size_of.underflow
     keep = form.error <= radius
     flat = torch.where(keep.unsqueeze(1), form.flat, 0.0)
     flat[:, 0] = torch.where(keep, form.flat[:, 0], middle)
@@ -206,7 +206,7 @@ def times(u: Forms, v: Forms, shape: Shape) -> Forms:
     rest = rest + u.error * (second + v.error) + v.error * first
     size_of, steps = unit(flat.dtype), shape.columns + 16
     error = size_of.grow(steps) * rest + size_of.share(steps) * first * second
-    return Forms(flat, bend, error + size_of.lost * 8 * shape.columns * (1 + first + second))
+    return Forms(flat, bend, error + size_of.underflow * 8 * shape.columns * (1 + first + second))
 
 
 def _of_curve(activation: Activation, z: Forms, shape: Shape) -> Forms:
@@ -219,44 +219,44 @@ def _by_line(activation: Activation, z: Forms, shape: Shape) -> Forms:
     """The form of a line with the slope of the middle line below the function; the error includes
     the distance between line and function."""
     lower, upper = ranges(z, shape)
-    fan, size_of = activation.fan(lower, upper), unit(lower.dtype)
-    slope, floor, tilt = fan.low[1], fan.floor[1], fan.high[1] - fan.low[1]
-    top = torch.maximum(tilt * lower, tilt * upper) + fan.ceiling[1]
-    sizes = (fan.high[1].abs() + slope.abs()) * torch.maximum(lower.abs(), upper.abs())
-    sizes = sizes + floor.abs() + fan.ceiling[1].abs()
+    envelope, size_of = activation.envelope(lower, upper), unit(lower.dtype)
+    slope, floor, tilt = envelope.low[1], envelope.floor[1], envelope.high[1] - envelope.low[1]
+    top = torch.maximum(tilt * lower, tilt * upper) + envelope.ceiling[1]
+    sizes = (envelope.high[1].abs() + slope.abs()) * torch.maximum(lower.abs(), upper.abs())
+    sizes = sizes + floor.abs() + envelope.ceiling[1].abs()
     flat = z.flat * slope.unsqueeze(1)
     flat[:, 0] += floor / 2 + top / 2
     bend = None if z.bend is None else z.bend * slope.unsqueeze(1)
     total = slope.abs() * z.size + sizes
     error = size_of.grow(8) * (slope.abs() * z.error + (top / 2 - floor / 2).clamp(min=0))
     error = error + size_of.share(shape.columns + 16) * total
-    return Forms(flat, bend, error + size_of.lost * 8 * shape.columns * (1 + slope.abs()))
+    return Forms(flat, bend, error + size_of.underflow * 8 * shape.columns * (1 + slope.abs()))
 
 
 def _expanded(bend: Bend, z: Forms, shape: Shape) -> Forms:
     """The Taylor expansion f(c) + f'(c) (z - c) + f''(t) (z - c)^2 / 2 around the centre c of each
     form, for some t between c and z."""
     center, (lower, upper) = z.flat[:, 0], ranges(z, shape)
-    size_of, fan = unit(center.dtype), bend.of.fan(center, center)
+    size_of, envelope = unit(center.dtype), bend.of.envelope(center, center)
     slope = bend.of.derivative(center)
     low, high = bend.range(torch.minimum(lower, center), torch.maximum(upper, center))
     half, spread = low / 4 + high / 4, high / 4 - low / 4  # middle and radius of f'' / 2
     around = Forms(torch.cat([torch.zeros_like(z.flat[:, :1]), z.flat[:, 1:]], 1), z.bend, z.error)
     square = times(around, around, shape)
     flat = z.flat * slope.unsqueeze(1)
-    flat[:, 0] = fan.least / 2 + fan.greatest / 2
+    flat[:, 0] = envelope.least / 2 + envelope.greatest / 2
     bends = _bends(square, shape) * half.unsqueeze(1)
     if z.bend is not None:
         bends = bends + z.bend * slope.unsqueeze(1)
     reach = around.size + z.error
-    off = (fan.greatest / 2 - fan.least / 2).clamp(min=0) + slope.abs() * z.error
+    off = (envelope.greatest / 2 - envelope.least / 2).clamp(min=0) + slope.abs() * z.error
     off = off + half.abs() * square.error + spread.clamp(min=0) * reach * reach
     off = off + 16 * size_of.eps * bend.slope_size(center) * reach
     steps, sizes = shape.columns + 16, (low.abs() + high.abs()) * reach * reach
-    total = fan.least.abs() + fan.greatest.abs() + slope.abs() * around.size + sizes
+    total = envelope.least.abs() + envelope.greatest.abs() + slope.abs() * around.size + sizes
     error = size_of.grow(steps) * off + size_of.share(steps) * total
-    lost = size_of.lost * 16 * shape.columns * (1 + slope.abs() + half.abs() + reach * (1 + reach))
-    return Forms(flat, bends, error + lost)
+    largest = 1 + slope.abs() + half.abs() + reach * (1 + reach)
+    return Forms(flat, bends, error + size_of.underflow * 16 * shape.columns * largest)
 
 
 def _lesser(line: Forms, curve: Forms, shape: Shape) -> Forms:

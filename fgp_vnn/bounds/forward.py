@@ -95,7 +95,7 @@ class Forward:
         size = layer.magnitude(sizes)
         error = layer.spread([form.error for form in read]) * size_of.grow(layer.operations + 4)
         error = error + size_of.share(layer.operations + 4) * size
-        error = error + size_of.lost * (layer.lost(sizes).forward + 4) * forms[0].reach
+        error = error + size_of.underflow * (layer.underflows(sizes).forward + 4) * forms[0].reach
         if layer.defect is not None:
             error = error + size_of.grow(4) * layer.defect
         return _Forms(low, high, error, size, forms[0].reach)
@@ -114,7 +114,7 @@ def _range(forms: _Forms, box: Box) -> tuple[Tensor, Tensor]:
     """Minimum of the lower form and maximum of the upper form, widened by the rounding error."""
     sides, size_of = [], unit(forms.low.dtype)
     share = size_of.share(box.lower.shape[-1] + 14)  # for a support and four sums
-    error = size_of.grow(4) * forms.error + 8 * size_of.lost
+    error = size_of.grow(4) * forms.error + 8 * size_of.underflow
     for form, sign in ((forms.low, -1), (forms.high, 1)):
         reach = box.support(form[:, :-1].transpose(-1, -2))
         value = form[:, -1]
@@ -134,4 +134,4 @@ def _through_relu(forms: _Forms, lower: Tensor, upper: Tensor) -> _Forms:
     size_of, steepest = unit(low.dtype), torch.maximum(low_line, chord)
     size = forms.size * steepest + intercept
     error = size_of.grow(4) * forms.error * steepest + size_of.share(8) * size
-    return _Forms(low, high, error + 8 * size_of.lost * forms.reach, size, forms.reach)
+    return _Forms(low, high, error + 8 * size_of.underflow * forms.reach, size, forms.reach)

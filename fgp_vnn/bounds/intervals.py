@@ -24,10 +24,10 @@ def interval_step(
     """
     affine, box = network.maps[index], domain.box()
     if not (isinstance(affine, Dense) and affine.sources == (0,)):
-        sides, fans = [(box.lower, box.upper), *bounds.values], (box, *bounds.fans)
+        sides, envelopes = [(box.lower, box.upper), *bounds.values], (box, *bounds.envelopes)
         read = [sides[s] for s in affine.sources]
         sizes = [
-            high if fans[s] is None else torch.maximum(-low, high)
+            high if envelopes[s] is None else torch.maximum(-low, high)
             for s, (low, high) in zip(affine.sources, read, strict=True)
         ]
         return interval_map(affine, read, sizes)
@@ -48,7 +48,7 @@ def interval_map(
     size_of = unit(affine.bias.dtype)
     share = size_of.share(2 * affine.operations + 12)
     center = affine([torch.lerp(low, high, 0.5) for low, high in read])
-    width = [(high - low) + 2 * size_of.lost for low, high in read]
+    width = [(high - low) + 2 * size_of.underflow for low, high in read]
     if isinstance(affine, Dense) and affine.terms is not None:  # terms are larger than its entries
         reach = affine.spread(width) / 2 + affine.charge(sizes, share, 3).terms
     else:  # the spread |W| radius is part of the charge: share |W| (size + radius / share)

@@ -83,11 +83,11 @@ def regain(
 def _parallel(activation: Product, bounds: LayerBounds, k: int) -> Tensor:
     """Which products [boxes, 1, n] have planes, below and above, with the slopes of the tangent
     plane at the middle."""
-    fan, centre = bounds.fans[k], _centre(bounds, k)
-    if fan is None:
+    envelope, centre = bounds.envelopes[k], _centre(bounds, k)
+    if envelope is None:
         raise AssertionError("products have planes")
     wanted = torch.cat([centre[:, activation.right], centre[:, activation.left]], -1)
-    same = (fan.low[1] == wanted) & (fan.high[1] == wanted)
+    same = (envelope.low[1] == wanted) & (envelope.high[1] == wanted)
     return same.view(len(same), 2, -1).all(-2).unsqueeze(-2)
 
 
@@ -99,17 +99,19 @@ def _centre(bounds: LayerBounds, k: int) -> Tensor:
 def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Tensor]:
     """The sum [boxes, rows] of A (-p q - c) over the planes p u + q v + c that a backward pass
     used, and its rounding error."""
-    fan = bounds.fans[k]
-    if fan is None:
+    envelope = bounds.envelopes[k]
+    if envelope is None:
         raise AssertionError("products have planes")
-    first, second = fan.low[1].chunk(2, -1)
+    first, second = envelope.low[1].chunk(2, -1)
     corner = (first * second).unsqueeze(-2)
-    offset = torch.where(coefficient > 0, fan.floor[1].unsqueeze(-2), fan.ceiling[1].unsqueeze(-2))
+    offset = torch.where(
+        coefficient > 0, envelope.floor[1].unsqueeze(-2), envelope.ceiling[1].unsqueeze(-2)
+    )
     offset = torch.where(coefficient == 0, 0.0, offset)
     size_of, count = unit(coefficient.dtype), coefficient.shape[-1]
     lost = (coefficient * (-corner - offset)).sum(-1)
     sizes = (coefficient.abs() * (corner.abs() + offset.abs())).sum(-1)
-    spare = size_of.lost * (8 * count + _sum(coefficient.abs()))
+    spare = size_of.underflow * (8 * count + _sum(coefficient.abs()))
     return lost, size_of.share(count + 8) * sizes + spare
 
 
@@ -138,7 +140,7 @@ def _operands(
     sizes = box.support(low) + box.support(high) + under.abs() + over.abs() + centre.abs() + reach
     steps, inputs = box.lower.shape[-1] + 16, box.lower.shape[-1]
     spare = size_of.share(steps) * (sizes + nominal.abs().amax(-1, keepdim=True))
-    lost = size_of.lost * (8 * inputs + 16 + _sum(box.radius).unsqueeze(-1))
+    lost = size_of.underflow * (8 * inputs + 16 + _sum(box.radius).unsqueeze(-1))
     error = torch.maximum(*sides).clamp(min=0) + spare + lost
     radius = torch.maximum(bounds.upper[k] - centre, centre - bounds.lower[k]).clamp(min=0)
     radius = radius + size_of.share(4) * (radius + centre.abs()) + lost
@@ -160,7 +162,8 @@ def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
     rest = torch.minimum(first, second).unsqueeze(-2)
     grow, share = size_of.grow(count + inputs + 16), size_of.share(count + 16)
     kept = grow * (size * (rest + share * both.unsqueeze(-2))).sum(-1)
-    lost = size_of.lost * (8 * count * inputs * inputs) * (1 + _sum(size) + _sum(s).unsqueeze(-1))
+    sizes = 1 + _sum(size) + _sum(s).unsqueeze(-1)
+    lost = size_of.underflow * (8 * count * inputs * inputs) * sizes
     return grow * (kept - _least(form)) + lost
 
 
@@ -173,10 +176,10 @@ def _least(form: Tensor) -> Tensor:
     columns = vectors.transpose(-1, -2)
     made = (vectors * values.unsqueeze(-2)) @ columns
     sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ columns.abs() + form.abs()
-    error = (form - made).abs() + size_of.share(count + 8) * sizes + size_of.lost * 8 * count
+    error = (form - made).abs() + size_of.share(count + 8) * sizes + size_of.underflow * 8 * count
     spread = vectors.abs().sum(-2).square()  # |w_k|_1^2
     loss = (values.clamp(max=0).abs() * spread).sum(-1) + error.sum(-1).sum(-1)
-    loss = size_of.grow(count * count + 8) * loss + size_of.lost * 8 * count * count
+    loss = size_of.grow(count * count + 8) * loss + size_of.underflow * 8 * count * count
     return torch.where(fine, -loss, -torch.inf)
 
 

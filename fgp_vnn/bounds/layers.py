@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.lines import Lines, middle, mixed
-from fgp_vnn.network.activations.base import RELU, Activation, Fan
+from fgp_vnn.network.activations.base import RELU, Activation, Envelope
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,52 +38,61 @@ class LayerBounds:
             if activation is RELU:
                 lower[k] = torch.where(sign > 0, lower[k].clamp(min=0), lower[k])
                 upper[k] = torch.where(sign < 0, upper[k].clamp(max=0), upper[k])
-        result = self._with(lower, upper, lambda fan: fan)
+        result = self._with(lower, upper, lambda envelope: envelope)
         return result if ends is None else result._cut(ends)
 
     def _cut(self, ends: Sequence[Tensor]) -> LayerBounds:
         """The bounds in bundles that cut the intervals of smooth neurons to `ends`; recomputes the
         lines of the neurons with a finite end."""
-        lower, upper, fans = list(self.lower), list(self.upper), list(self.fans)
-        layers = [k for k, fan in enumerate(fans) if fan is not None]
+        lower, upper, envelopes = list(self.lower), list(self.upper), list(self.envelopes)
+        layers = [k for k, envelope in enumerate(envelopes) if envelope is not None]
         cut = [ends[k].isfinite().any(-2) for k in layers]  # [batch, n_k] each
         some = torch.stack([mask.any() for mask in cut]).tolist()
         for k, mask, found in zip(layers, cut, some, strict=True):
             if found:
                 low, up = (ends[k][:, side].to(lower[k].dtype) for side in (0, 1))
                 lower[k], upper[k] = torch.maximum(lower[k], low), torch.minimum(upper[k], up)
-                fans[k] = _made_anew(self.activations[k], fans[k], lower[k], upper[k], mask)
+                envelopes[k] = _made_anew(
+                    self.activations[k], envelopes[k], lower[k], upper[k], mask
+                )
         result = replace(self, lower=tuple(lower), upper=tuple(upper))
-        result.__dict__["fans"] = tuple(fans)
+        result.__dict__["envelopes"] = tuple(envelopes)
         return result
 
     def uncrossed(self) -> LayerBounds:
         """The same bounds; where lower > upper (an empty bundle), upper is raised to lower."""
         pairs = zip(self.lower, self.upper, strict=True)
         upper = [torch.maximum(low, up) for low, up in pairs]
-        return self._with(self.lower, upper, lambda fan: fan)
+        return self._with(self.lower, upper, lambda envelope: envelope)
 
     def to(self, dtype: torch.dtype) -> LayerBounds:
         """The bounds rounded to another precision, for a search only: they prove nothing."""
         lower, upper = ([bound.to(dtype) for bound in side] for side in (self.lower, self.upper))
-        return self._with(lower, upper, lambda fan: Fan(*(part.to(dtype) for part in fan)))
+        return self._with(
+            lower, upper, lambda envelope: Envelope(*(part.to(dtype) for part in envelope))
+        )
 
     def at(self, index: Tensor) -> LayerBounds:
         """The bounds of the bundles `index`."""
         lower, upper = ([_some(bound, index) for bound in s] for s in (self.lower, self.upper))
-        result = self._with(lower, upper, lambda fan: _fan_at(fan, index))
+        result = self._with(lower, upper, lambda envelope: _envelope_at(envelope, index))
         if "_lines" in self.__dict__:
             result.__dict__["_lines"] = [_lines_at(line, index) for line in self._lines]
         return result
 
     def _with(
-        self, lower: Sequence[Tensor], upper: Sequence[Tensor], change: Callable[[Fan], Fan]
+        self,
+        lower: Sequence[Tensor],
+        upper: Sequence[Tensor],
+        change: Callable[[Envelope], Envelope],
     ) -> LayerBounds:
-        """Copy with other bounds; each fan of a smooth layer becomes `change(fan)`."""
+        """Copy with other bounds; each envelope of a smooth layer becomes `change(envelope)`."""
         result = replace(self, lower=tuple(lower), upper=tuple(upper))
         if any(activation is not RELU for activation in self.activations):
-            fans = tuple(None if fan is None else change(fan) for fan in self.fans)
-            result.__dict__["fans"] = fans
+            envelopes = tuple(
+                None if envelope is None else change(envelope) for envelope in self.envelopes
+            )
+            result.__dict__["envelopes"] = envelopes
         return result
 
     def first(self, count: int) -> LayerBounds:
@@ -157,8 +166,10 @@ class LayerBounds:
     def values(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """Lower and upper bounds of a_k for each layer."""
         return tuple(
-            (lo.clamp(min=0), up.clamp(min=0)) if fan is None else (fan.least, fan.greatest)
-            for lo, up, fan in zip(self.lower, self.upper, self.fans, strict=True)
+            (lo.clamp(min=0), up.clamp(min=0))
+            if envelope is None
+            else (envelope.least, envelope.greatest)
+            for lo, up, envelope in zip(self.lower, self.upper, self.envelopes, strict=True)
         )
 
     def lines(self, alpha: Sequence[Tensor | None] | None = None) -> list[Lines]:
@@ -166,29 +177,29 @@ class LayerBounds:
         if alpha is None:
             return self._lines
         result = []
-        for slope, mask, line, fan in zip(
-            alpha, self.unstable(), self._lines, self.fans, strict=True
+        for slope, mask, line, envelope in zip(
+            alpha, self.unstable(), self._lines, self.envelopes, strict=True
         ):
             if slope is None:
                 result.append(line)
-            elif fan is None:
+            elif envelope is None:
                 low = torch.where(mask.unsqueeze(-2), slope, line.low)
                 result.append(line._replace(low=low))
             else:
-                result.append(mixed(fan, slope))
+                result.append(mixed(envelope, slope))
         return result
 
     @cached_property
-    def fans(self) -> tuple[Fan | None, ...]:
+    def envelopes(self) -> tuple[Envelope | None, ...]:
         """The lines that alpha can choose from, for each layer; None for ReLUs."""
         triples = zip(self.activations, self.lower, self.upper, strict=True)
-        return tuple(None if f is RELU else f.fan(lo, up) for f, lo, up in triples)
+        return tuple(None if f is RELU else f.envelope(lo, up) for f, lo, up in triples)
 
     @cached_property
     def _lines(self) -> list[Lines]:
         return [
-            _relax(lo, up) if fan is None else middle(fan)
-            for lo, up, fan in zip(self.lower, self.upper, self.fans, strict=True)
+            _relax(lo, up) if envelope is None else middle(envelope)
+            for lo, up, envelope in zip(self.lower, self.upper, self.envelopes, strict=True)
         ]
 
     def followed_by(
@@ -199,7 +210,7 @@ class LayerBounds:
         result = LayerBounds(
             (*self.lower, lower), (*self.upper, upper), (*self.activations, activation)
         )
-        result.__dict__["fans"] = (*self.fans, *last.fans)
+        result.__dict__["envelopes"] = (*self.envelopes, *last.envelopes)
         result.__dict__["values"] = (*self.values, *last.values)
         result.__dict__["_lines"] = [*self._lines, *last._lines]
         return result
@@ -217,30 +228,30 @@ def _lines_at(lines: Lines, index: Tensor) -> Lines:
     return Lines(low, chord, intercept, floor if floor is None or len(floor) == 1 else floor[index])
 
 
-def _fan_at(fan: Fan, index: Tensor) -> Fan:
-    """The fan of the bundles `index`; a fan shared by all bundles stays as it is."""
-    if len(fan.least) == 1:
-        return fan
-    low, floor, high, ceiling = (part[:, index] for part in fan[:4])
-    return Fan(low, floor, high, ceiling, fan.least[index], fan.greatest[index])
+def _envelope_at(envelope: Envelope, index: Tensor) -> Envelope:
+    """The envelope of the bundles `index`; an envelope shared by all bundles stays as it is."""
+    if len(envelope.least) == 1:
+        return envelope
+    low, floor, high, ceiling = (part[:, index] for part in envelope[:4])
+    return Envelope(low, floor, high, ceiling, envelope.least[index], envelope.greatest[index])
 
 
 def _made_anew(
-    activation: Activation, fan: Fan | None, lower: Tensor, upper: Tensor, changed: Tensor
-) -> Fan:
-    """The fan with the lines of the neurons `changed` [batch, n] recomputed for the intervals
+    activation: Activation, envelope: Envelope | None, lower: Tensor, upper: Tensor, changed: Tensor
+) -> Envelope:
+    """The envelope with the lines of the neurons `changed` [batch, n] recomputed for the intervals
     lower, upper [batch, n]."""
-    if fan is None or activation.operands > 1:
-        return activation.fan(lower, upper)
+    if envelope is None or activation.operands > 1:
+        return activation.envelope(lower, upper)
     batch, at = len(changed), torch.nonzero(changed).unbind(-1)
-    new = activation.fan(lower[at].unsqueeze(0), upper[at].unsqueeze(0))
-    lines = [part.expand(-1, batch, -1).clone() for part in fan[:4]]
-    sides = [part.expand(batch, -1).clone() for part in fan[4:]]
+    new = activation.envelope(lower[at].unsqueeze(0), upper[at].unsqueeze(0))
+    lines = [part.expand(-1, batch, -1).clone() for part in envelope[:4]]
+    sides = [part.expand(batch, -1).clone() for part in envelope[4:]]
     for part, found in zip(lines, new[:4], strict=True):
         part[:, at[0], at[1]] = found[:, 0]
     for part, found in zip(sides, new[4:], strict=True):
         part[at] = found[0]
-    return Fan(*lines, *sides)
+    return Envelope(*lines, *sides)
 
 
 def unsteady(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.base import Activation, Envelope
 
 
 class Lines(NamedTuple):
@@ -23,19 +23,20 @@ class Lines(NamedTuple):
     floor: Tensor | None = None  # of the line below; None for ReLUs, where it is 0
 
 
-def middle(fan: Fan) -> Lines:
-    """The middle ones of a fan's three lines below and above."""
-    return Lines(*(part[1].unsqueeze(-2) for part in (fan.low, fan.high, fan.ceiling, fan.floor)))
+def middle(envelope: Envelope) -> Lines:
+    """The middle ones of an envelope's three lines below and above."""
+    parts = envelope.low, envelope.high, envelope.ceiling, envelope.floor
+    return Lines(*(part[1].unsqueeze(-2) for part in parts))
 
 
-def mixed(fan: Fan, alpha: Tensor) -> Lines:
-    """The fan's lines interpolated by alpha [batch, rows, n]: 0 is the first line, 1/2 the middle,
-    1 the last."""
+def mixed(envelope: Envelope, alpha: Tensor) -> Lines:
+    """The envelope's lines interpolated by alpha [batch, rows, n]: 0 is the first line, 1/2 the
+    middle, 1 the last."""
     first, last = (1 - 2 * alpha).clamp(min=0), (2 * alpha - 1).clamp(min=0)
     weights = (first, 1 - first - last, last)
-    tiled = [_tile(weight, fan) for weight in weights]
-    low, high = (_sum(tiled, part) for part in (fan.low, fan.high))
-    floor, ceiling = (_weighed(weights, part) for part in (fan.floor, fan.ceiling))
+    tiled = [_tile(weight, envelope) for weight in weights]
+    low, high = (_sum(tiled, part) for part in (envelope.low, envelope.high))
+    floor, ceiling = (_weighed(weights, part) for part in (envelope.floor, envelope.ceiling))
     return Lines(low, high, ceiling, floor)
 
 
@@ -51,13 +52,13 @@ def _weighed(weights: tuple[Tensor, ...], parts: Tensor) -> Tensor:
         term = torch.where(weight > 0, weight * part.unsqueeze(-2), 0.0)
         found = term if found is None else found + term
     if found is None:
-        raise AssertionError("a fan has three lines")
+        raise AssertionError("an envelope has three lines")
     return found
 
 
-def _tile(weight: Tensor, fan: Fan) -> Tensor:
+def _tile(weight: Tensor, envelope: Envelope) -> Tensor:
     """Repeat the number of each value for each of its operands."""
-    times = fan.low.shape[-1] // fan.floor.shape[-1]
+    times = envelope.low.shape[-1] // envelope.floor.shape[-1]
     return weight if times == 1 else torch.cat([weight] * times, -1)
 
 
@@ -116,7 +117,9 @@ def push(activation: Activation, coefficient: Tensor, lines: Lines, z: Tensor) -
     return _added(parts, up) + torch.where(up, floor, intercept)
 
 
-def rise(activation: Activation, coefficient: Tensor, fan: Fan, alpha: Tensor, z: Tensor) -> Tensor:
+def rise(
+    activation: Activation, coefficient: Tensor, envelope: Envelope, alpha: Tensor, z: Tensor
+) -> Tensor:
     """Gradient of a bound with respect to alpha [batch, rows, n], where z arrives at the layer."""
     terms = activation.expand(z)
     up = coefficient >= 0
@@ -127,7 +130,10 @@ def rise(activation: Activation, coefficient: Tensor, fan: Fan, alpha: Tensor, z
         slope, offset = (
             torch.where(which, a[i + 1].unsqueeze(-2), b[i + 1].unsqueeze(-2))
             - torch.where(which, a[i].unsqueeze(-2), b[i].unsqueeze(-2))
-            for which, a, b in ((wide, fan.low, fan.high), (up, fan.floor, fan.ceiling))
+            for which, a, b in (
+                (wide, envelope.low, envelope.high),
+                (up, envelope.floor, envelope.ceiling),
+            )
         )
         steps.append(_added(slope * terms, up) + offset)
     found: Tensor = 2 * coefficient * torch.where(early, steps[0], steps[1])
@@ -151,11 +157,11 @@ def _added(parts: Tensor, like: Tensor) -> Tensor:
     return first + second
 
 
-def steepest(fan: Fan) -> Tensor:
-    """The largest absolute slope [batch, operands * n] of a fan."""
-    return torch.maximum(fan.low.abs().amax(0), fan.high.abs().amax(0))
+def steepest(envelope: Envelope) -> Tensor:
+    """The largest absolute slope [batch, operands * n] of an envelope."""
+    return torch.maximum(envelope.low.abs().amax(0), envelope.high.abs().amax(0))
 
 
-def highest(fan: Fan) -> Tensor:
-    """The largest absolute offset [batch, n] of a fan."""
-    return torch.maximum(fan.floor.abs().amax(0), fan.ceiling.abs().amax(0))
+def highest(envelope: Envelope) -> Tensor:
+    """The largest absolute offset [batch, n] of an envelope."""
+    return torch.maximum(envelope.floor.abs().amax(0), envelope.ceiling.abs().amax(0))

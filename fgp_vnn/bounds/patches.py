@@ -26,7 +26,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.maps.batched import Shape
 from fgp_vnn.network.maps.operator import Operator
-from fgp_vnn.network.maps.patches import Patches, PatchMap, Windows
+from fgp_vnn.network.maps.patches import Patches, PatchMap, WindowPositions
 from fgp_vnn.network.model import Network
 from fgp_vnn.strategy import COMMON
 
@@ -193,8 +193,10 @@ class PatchPass:
             self._pull(k, patch._replace(rows=rows), waiting, group)
         return self._at_input(waiting.get(0), constant, error, group)
 
-    def _windows(self, layer: int, patch: Patches, group: _Group) -> Windows:
-        return Windows(patch, self._planes[layer], group.places, self._planes[self._target + 1])
+    def _windows(self, layer: int, patch: Patches, group: _Group) -> WindowPositions:
+        return WindowPositions(
+            patch, self._planes[layer], group.places, self._planes[self._target + 1]
+        )
 
     def _at_input(
         self, patch: Patches | None, constant: Tensor, error: Tensor, group: _Group

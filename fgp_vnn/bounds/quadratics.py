@@ -78,7 +78,7 @@ class Curved(NamedTuple):
     lost: Tensor  # [..., symbols] upper bound on the loss by eliminating each symbol
 
 
-class Least(NamedTuple):
+class FormBounds(NamedTuple):
     """Lower bounds of forms."""
 
     bound: Tensor  # [...] proved, for y in [-1, 1]^n
@@ -97,7 +97,7 @@ def without_symbols(flat: Tensor, bend: Tensor, error: Tensor, shape: Shape) -> 
     lost = alpha * symbols + torch.maximum(top, (1 + alpha) * (reach - symbols).clamp(min=0))
     size = flat.abs().sum(-1) + reach.sum(-1)
     share = 4 * size_of.share(shape.columns + 16)
-    error = size_of.grow(4) * error + share * size + size_of.lost * 16 * shape.columns
+    error = size_of.grow(4) * error + share * size + size_of.underflow * 16 * shape.columns
     slope = slope - (alpha.unsqueeze(-2) @ mixed).squeeze(-2)
     return Curved(value.squeeze(-1) - lost.sum(-1), slope, shape.matrix(bend), error, lost)
 
@@ -108,18 +108,18 @@ def straight(flat: Tensor, error: Tensor, shape: Shape) -> tuple[Tensor, Tensor]
     value, slope, symbols = torch.split(flat, [1, shape.inputs, shape.symbols], -1)
     size_of, size = unit(flat.dtype), flat.abs().sum(-1)
     level = value.squeeze(-1) - symbols.abs().sum(-1) - error
-    spare = size_of.share(shape.flat + 8) * (size + error) + 8 * shape.flat * size_of.lost
+    spare = size_of.share(shape.flat + 8) * (size + error) + 8 * shape.flat * size_of.underflow
     return slope, below(level - spare)
 
 
 def bottom(slope: Tensor, level: Tensor) -> Tensor:
     """Proved lower bound of w . y + v, for y in [-1, 1]^n."""
     size_of, reach = unit(slope.dtype), slope.abs().sum(-1)
-    spare = size_of.share(slope.shape[-1] + 8) * (reach + level.abs()) + 8 * size_of.lost
+    spare = size_of.share(slope.shape[-1] + 8) * (reach + level.abs()) + 8 * size_of.underflow
     return below(level - reach - spare)
 
 
-def least(form: Curved, rounds: int, start: Tensor | None = None) -> Least:
+def least(form: Curved, rounds: int, start: Tensor | None = None) -> FormBounds:
     """Lower bounds of forms, by the tangent at the best point of `rounds` gradient steps."""
     size_of, count = unit(form.value.dtype), form.slope.shape[-1]
     sag, gap = _split(form.matrix)
@@ -130,9 +130,9 @@ def least(form: Curved, rounds: int, start: Tensor | None = None) -> Least:
     reach, sizes = slope.abs().sum(-1), convex.abs().sum(-1).sum(-1)
     dropped = sag.sum(-1) + gap
     total = form.value.abs() + form.slope.abs().sum(-1) + 4 * sizes + dropped + form.error
-    spare = size_of.share(4 * count + 16) * total + size_of.lost * 32 * count * count
+    spare = size_of.share(4 * count + 16) * total + size_of.underflow * 32 * count * count
     level = below(form.value - dropped - form.error - spare)
-    return Least(below(level - bent - reach), level, point, sag)
+    return FormBounds(below(level - bent - reach), level, point, sag)
 
 
 def _split(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,7 +144,7 @@ def _split(matrix: Tensor) -> tuple[Tensor, Tensor]:
     down = (vectors * values.clamp(max=0).unsqueeze(-2)) @ columns
     made = (vectors * values.unsqueeze(-2)) @ columns
     sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ columns.abs() + matrix.abs()
-    spare = size_of.share(count + 8) * sizes + size_of.lost * 8 * count
+    spare = size_of.share(count + 8) * sizes + size_of.underflow * 8 * count
     sag = size_of.grow(count + 8) * (down.abs() + spare).sum(-1)
     gap = size_of.grow(count * count + 8) * 4 * ((matrix - made).abs() + spare).sum(-1).sum(-1)
     return sag, torch.where(fine, gap, torch.nan)

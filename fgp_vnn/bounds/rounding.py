@@ -13,7 +13,7 @@ from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.lines import dot as dot
 from fgp_vnn.bounds.lines import highest, steepest
 from fgp_vnn.domain.sets import Domain
-from fgp_vnn.network.activations.base import Fan
+from fgp_vnn.network.activations.base import Envelope
 from fgp_vnn.network.model import Charge, Network
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Rounding:
         self.domain = domain
         if bounds.activations != network.activations[: len(bounds.activations)]:
             raise AssertionError("bounds of other activations")
-        self._activations, self._fans = bounds.activations, bounds.fans
-        lost = self._unit.lost
+        self._activations, self._envelopes = bounds.activations, bounds.envelopes
+        lost = self._unit.underflow
         if before is None:
             box = domain.box()
             size = torch.maximum(box.lower.abs(), box.upper.abs())
@@ -62,11 +62,11 @@ class Rounding:
             self._arrive, self._sizes = [*before._arrive], [*before._sizes]
         for size in bounds.sizes(len(self._arrive) - 1):
             self._arrive.append(size.reshape(-1, size.shape[-1]) + lost)
-            fan = self._fans[len(self._sizes) - 1]
-            if fan is not None:
-                size = torch.maximum(fan.least.abs(), fan.greatest.abs()) + lost
-            self._sizes.append(self._arrive[-1] if fan is None else size)
-        self._through: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of fans, made on demand
+            envelope = self._envelopes[len(self._sizes) - 1]
+            if envelope is not None:
+                size = torch.maximum(envelope.least.abs(), envelope.greatest.abs()) + lost
+            self._sizes.append(self._arrive[-1] if envelope is None else size)
+        self._through: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of envelopes, made on demand
         self._input: tuple[Tensor, Tensor] | None = None if before is None else before._input
         self._charges: list[Charge] = [] if before is None else [*before._charges]
         # Of ReLU layers by their numbers, made on demand.
@@ -136,9 +136,9 @@ class Rounding:
         window: Window = _wide,
     ) -> Tensor:
         """`error` [batch or 1, rows] plus the error `of_layer`."""
-        size, fan = coefficient.abs(), self._fans[layer - 1]
-        if fan is not None:
-            return error + self._of_fan(layer, size, multiplier, fan)
+        size, envelope = coefficient.abs(), self._envelopes[layer - 1]
+        if envelope is not None:
+            return error + self._of_envelope(layer, size, multiplier, envelope)
         size = size if multiplier is None else size + multiplier.abs()
         terms, floor = self._of_relus(layer)
         return dot(size, window(terms), error) + floor
@@ -147,7 +147,7 @@ class Rounding:
         """Error of a ReLU layer and its map: terms [batch or 1, n], to be weighted by the
         coefficients, and a floor to be added."""
         if layer not in self._layers:
-            lost, sizes = self._unit.lost, self._arrive[layer]
+            lost, sizes = self._unit.underflow, self._arrive[layer]
             width = sizes.shape[-1]  # at least a window's
             share = self._unit.share(width + 2 * layer + 8)
             terms, floor = self._charges[layer - 1]
@@ -155,15 +155,17 @@ class Rounding:
             self._layers[layer] = terms, torch.add(floor, _sum(sizes), alpha=6 * lost)
         return self._layers[layer]
 
-    def _of_fan(self, layer: int, size: Tensor, multiplier: Tensor | None, fan: Fan) -> Tensor:
+    def _of_envelope(
+        self, layer: int, size: Tensor, multiplier: Tensor | None, envelope: Envelope
+    ) -> Tensor:
         """Error of a layer whose lines have arbitrary slopes and offsets, and of its map."""
         if layer not in self._through:
-            self._through[layer] = self._terms_of_fan(layer, fan)
+            self._through[layer] = self._terms_of_envelope(layer, envelope)
         terms, each_z, floor = self._through[layer]
         error = dot(size, _wide(terms)) + floor
         return error if multiplier is None else error + dot(multiplier.abs(), _wide(each_z))
 
-    def _terms_of_fan(self, layer: int, fan: Fan) -> tuple[Tensor, Tensor, Tensor]:
+    def _terms_of_envelope(self, layer: int, envelope: Envelope) -> tuple[Tensor, Tensor, Tensor]:
         """Error weights for the coefficients of values and for those of neurons, and a floor to be
         added.
 
@@ -171,8 +173,8 @@ class Rounding:
         so has an offset. With products, a neuron's coefficient may be the sum of as many as there
         are values; its error is charged to the coefficients that it comes from.
         """
-        lost, arrive, width = self._unit.lost, self._arrive[layer], fan.least.shape[-1]
-        activation, steep = self._activations[layer - 1], steepest(fan)
+        lost, arrive, width = self._unit.underflow, self._arrive[layer], envelope.least.shape[-1]
+        activation, steep = self._activations[layer - 1], steepest(envelope)
         share = self._unit.share(3 * width + 2 * layer + 24)
         below, under = self._charges[layer - 1]
         each_z = (share + lost) * arrive + 4 * lost + below
@@ -180,7 +182,7 @@ class Rounding:
             part.reshape(part.shape[0], -1, width).sum(-2)
             for part in (activation.expand(arrive), activation.expand(each_z) * steep)
         )
-        own = share * highest(fan) + lost * (8 + 8 * read)
+        own = share * highest(envelope) + lost * (8 + 8 * read)
         count = 8 * _sum(read) + 8 * (width + arrive.shape[-1]) + _sum(each_z) + _sum(own)
         floor = lost * count + under
         return own + self._unit.grow(width + 8) * through, each_z, floor
@@ -188,7 +190,8 @@ class Rounding:
     def of_input(self, weight: Tensor, reach: Tensor, window: Window = _wide) -> Tensor:
         """Error of the value at the domain's centre and of the support `reach` [batch, rows]."""
         if self._input is None:
-            inputs, lost = self._sizes[0].shape[-1], self._unit.lost  # inputs: at least a window's
+            inputs = self._sizes[0].shape[-1]  # at least a window's
+            lost = self._unit.underflow
             terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
             self._input = terms, lost * (4 * inputs + 4 + _sum(terms))
         terms, floor = self._input

@@ -54,8 +54,8 @@ def first_slopes(bounds: LayerBounds) -> list[Tensor]:
     """The alpha [batch, n_k] of each layer for which `LayerBounds.lines` gives the same lines as
     without alpha."""
     return [
-        (up > -lo).to(lo.dtype) if fan is None else torch.full_like(fan.least, 0.5)
-        for lo, up, fan in zip(bounds.lower, bounds.upper, bounds.fans, strict=True)
+        (up > -lo).to(lo.dtype) if envelope is None else torch.full_like(envelope.least, 0.5)
+        for lo, up, envelope in zip(bounds.lower, bounds.upper, bounds.envelopes, strict=True)
     ]
 
 
@@ -79,10 +79,8 @@ class Rows(NamedTuple):
     def at(self, index: Tensor) -> Rows:
         """The batch entries `index`."""
         domain = self.domain
-        if isinstance(domain, Caps):
+        if isinstance(domain, Caps) or (isinstance(domain, Box) and domain.lower.dim() > 1):
             domain = domain.at(index)
-        elif isinstance(domain, Box) and domain.lower.dim() > 1:
-            domain = Box(domain.lower[index], domain.upper[index])
         signs = None if self.signs is None else [sign[index] for sign in self.signs]
         ends = None if self.ends is None else [end[index] for end in self.ends]
         rows, bounds = self.rows[index], self.bounds.at(index)
@@ -134,50 +132,50 @@ def ascend(
 
 
 def _best_of_steps(
-    asked: Rows, begin: Multipliers | None, ascent: Ascent, done: Callable[[Tensor], bool]
+    rows: Rows, begin: Multipliers | None, ascent: Ascent, done: Callable[[Tensor], bool]
 ) -> Multipliers:
     """The slopes and multipliers that gave the best bounds over all steps."""
-    now = start(asked.network, asked.rows, asked.bounds) if begin is None else begin
-    whole = layout = Layout(now.to(asked.network.dtype), asked.target)
+    now = start(rows.network, rows.rows, rows.bounds) if begin is None else begin
+    whole = layout = Layout(now.to(rows.network.dtype), rows.target)
     state = layout.first
-    steps, closed = steps_of(ascent, state), asked.closed()
-    passed, lines = _passed(asked, layout, state, closed)
-    best = Best(passed.least, state, moves=asked.signs is not None, most=ascent.left)
+    steps, closed = steps_of(ascent, state), rows.closed()
+    passed, lines = _passed(rows, layout, state, closed)
+    best = Best(passed.least, state, moves=rows.signs is not None, most=ascent.left)
     for step in range(ascent.steps + 1):
         if step:
-            passed, lines = _passed(asked, layout, state, closed)
+            passed, lines = _passed(rows, layout, state, closed)
             best.see(passed.least, state)
-        if step == ascent.steps or not asked.target or done(best.least):
+        if step == ascent.steps or not rows.target or done(best.least):
             break
         left = best.left() if ascent.looks else None
         if left is not None:
             if not len(left):
                 break
-            asked, state, passed = asked.at(left), state.at(left), _some(passed, left)
-            layout = Layout(layout.apart(state), asked.target)
-            lines, closed = asked.bounds.lines(layout.apart(state).alpha), asked.closed()
+            rows, state, passed = rows.at(left), state.at(left), _some(passed, left)
+            layout = Layout(layout.apart(state), rows.target)
+            lines, closed = rows.bounds.lines(layout.apart(state).alpha), rows.closed()
             steps.keep(left)
-        points = asked.domain.maximiser(-passed.weight)
-        found, _, arrived = carry(asked.network, asked.target, points, lines, passed.coefficients)
-        rise = _rise(asked, layout, state, closed, found, passed.coefficients)
+        points = rows.domain.maximiser(-passed.weight)
+        found, _, arrived = carry(rows.network, rows.target, points, lines, passed.coefficients)
+        rise = _rise(rows, layout, state, closed, found, passed.coefficients)
         rate = ascent.weights_rate * ascent.rate * ascent.decay**step
-        weights = _reweigh(state.weights, asked.rows, arrived, rate)
+        weights = _reweigh(state.weights, rows.rows, arrived, rate)
         state = steps.next(state, rise, passed.least)._replace(weights=weights)
     return whole.apart(best.state)
 
 
 def _passed(
-    asked: Rows, layout: Layout, state: State, closed: Constraints | None
+    rows: Rows, layout: Layout, state: State, closed: Constraints | None
 ) -> tuple[Backward, list[Lines]]:
     """A backward pass, without rounding errors subtracted, and the lines that it used."""
     now, pressed = layout.apart(state), None
-    lines = asked.bounds.lines(now.alpha)
+    lines = rows.bounds.lines(now.alpha)
     if closed is not None:
         signed = layout.apart(state._replace(beta=closed.sign * state.beta)).beta
-        taken = folded(asked.network.activations, signed[: asked.target])
+        taken = folded(rows.network.activations, signed[: rows.target])
         pressed = Pressed(taken, closed.shift(state.beta))
-    network, domain, target, rows = asked[:4]
-    passed = backward(network, domain, target, now.mix(rows), lines, beta=pressed)
+    network, domain, target, matrix = rows[:4]
+    passed = backward(network, domain, target, now.mix(matrix), lines, beta=pressed)
     return passed, lines
 
 
@@ -189,7 +187,7 @@ def _some(passed: Backward, index: Tensor) -> Backward:
 
 
 def _rise(
-    asked: Rows,
+    rows: Rows,
     layout: Layout,
     state: State,
     closed: Constraints | None,
@@ -197,17 +195,17 @@ def _rise(
     coefficients: dict[int, Tensor],
 ) -> Rise:
     """Gradients of the bounds, where the values `found` arrive at the layers."""
-    masks = [mask.unsqueeze(-2) for mask in asked.bounds.unstable()[: asked.target]]
-    alpha = layout.of_values(_rises(asked, layout.apart(state), found, coefficients, masks))
+    masks = [mask.unsqueeze(-2) for mask in rows.bounds.unstable()[: rows.target]]
+    alpha = layout.of_values(_rises(rows, layout.apart(state), found, coefficients, masks))
     if closed is None:
         return Rise(alpha, None, None)
-    arrived = [found.get(k + 1) for k in range(asked.target)]
-    z = layout.of_neurons(unfolded(asked.network.activations, arrived))
+    arrived = [found.get(k + 1) for k in range(rows.target)]
+    z = layout.of_neurons(unfolded(rows.network.activations, arrived))
     return Rise(alpha, closed.rise(z), layout.sizes(coefficients))
 
 
 def _rises(
-    asked: Rows,
+    rows: Rows,
     now: Multipliers,
     found: dict[int, Tensor],
     coefficients: dict[int, Tensor],
@@ -220,12 +218,12 @@ def _rises(
         if k + 1 not in found:
             rises.append(None)
             continue
-        z, coefficient, fan = found[k + 1], coefficients[k + 1], asked.bounds.fans[k]
-        if fan is None:
+        z, coefficient, envelope = found[k + 1], coefficients[k + 1], rows.bounds.envelopes[k]
+        if envelope is None:
             rises.append(coefficient.clamp(min=0) * z * mask)
         else:
-            activation = asked.network.activations[k]
-            rises.append(rise(activation, coefficient, fan, now.alpha[k], z))
+            activation = rows.network.activations[k]
+            rises.append(rise(activation, coefficient, envelope, now.alpha[k], z))
     return rises
 
 
@@ -261,9 +259,9 @@ def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float)
     return grown / grown.sum(-1, keepdim=True)
 
 
-def _proved(asked: Rows, best: Multipliers) -> Ascended:
+def _proved(rows: Rows, best: Multipliers) -> Ascended:
     """The bounds given by `best`, with the rounding error subtracted."""
-    rounding = asked.rounding or Rounding(asked.network, asked.domain, asked.bounds)
-    passed = asked.backward(best, rounding)
-    points = asked.domain.maximiser(-passed.weight)
+    rounding = rows.rounding or Rounding(rows.network, rows.domain, rows.bounds)
+    passed = rows.backward(best, rounding)
+    points = rows.domain.maximiser(-passed.weight)
     return Ascended(passed.least, best, points, passed.coefficients, passed)

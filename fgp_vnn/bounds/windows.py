@@ -181,16 +181,17 @@ class JointRow:
         # A pattern whose sum overflows proves nothing, even if the others are finite.
         parts = below(value - reach - error).amin(-1)  # [groups]
         row = self._row(self.shared, self._direct)
-        size = torch.maximum(box.lower.abs(), box.upper.abs()) + numbers.lost
+        size = torch.maximum(box.lower.abs(), box.upper.abs()) + numbers.underflow
         sizes = self._row(self.shared.abs(), self._direct.abs())
         long = numbers.share(2 * self.shared.numel() + 2 * len(row) + 16)
         lines = row.reshape(1, 1, -1)
         far = (row.abs() @ box.radius).reshape(1, 1)
         off = rounding.of_input(lines, far).reshape(()) + self._of_output
-        off = off + long * (sizes @ size) + numbers.lost * (sizes.numel() + self.shared.numel())
+        lost = numbers.underflow * (sizes.numel() + self.shared.numel())
+        off = off + long * (sizes @ size) + lost
         whole = row @ box.center - far.reshape(()) - off
         summed = long * (parts.abs().sum() + whole.abs() + self._constant.abs())
-        return below(parts.sum() + whole + self._constant - summed - numbers.lost * len(parts))
+        return below(parts.sum() + whole + self._constant - summed - numbers.underflow * len(parts))
 
 
 def closed_by_windows(

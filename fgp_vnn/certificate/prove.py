@@ -42,7 +42,7 @@ def prove(
             if proved[1].margin > MARGIN:
                 return proved  # the usual case: one check is enough
         except InputError:
-            pass
+            pass  # leaves that the checker cannot close are split next; other errors occur again
         return judged(
             [
                 repair_boxes(read, parsed.cases[step.case], typed(step), watch)

@@ -50,7 +50,7 @@ class Caps(Domain):
         inside = radius * along >= self.level * size
         edge = self.level * along + self._rim * norm_of(across)
         # Each product may lose `lost` to underflow, and each norm the square root of that.
-        small = 4 * (radius * size_of.root(inputs) + inputs * size_of.lost)
+        small = 4 * (radius * size_of.root(inputs) + inputs * size_of.underflow)
         whole: Tensor = torch.where(inside, radius * size, edge)
         return whole + small
 
@@ -120,7 +120,7 @@ class Caps(Domain):
         moved = self.normal * (self.origin - self.center)
         far = self.origin.abs() + self.center.abs()
         sizes = (self.normal.abs() * far).sum(-1, keepdim=True) + self.level.abs()
-        lost = size_of.lost * (4 * inputs + 4 + far.sum(-1, keepdim=True))
+        lost = size_of.underflow * (4 * inputs + 4 + far.sum(-1, keepdim=True))
         level = self.level + moved.sum(-1, keepdim=True)
         return level - size_of.share(inputs + 8) * sizes - lost
 
@@ -128,7 +128,7 @@ class Caps(Domain):
     def _rim(self) -> Tensor:
         """The radius of the disc that bounds the cap, [batch, 1]."""
         radius = self.whole.radius if isinstance(self.whole, L2Ball) else 0.0
-        lost = 4 * (1 + radius) * unit(self.level.dtype).lost
+        lost = 4 * (1 + radius) * unit(self.level.dtype).underflow
         return (((radius - self.level) * (radius + self.level)).clamp(min=0) + lost).sqrt()
 
     def _parts(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -184,7 +184,7 @@ def recast(exact: Domain, rounded: Domain, weight: Tensor, value: Tensor) -> tup
     moved = wide * (rounded.center.to(weight.dtype) - exact.center)
     lost = exact.outer_support((weight - wide).unsqueeze(-2)).squeeze(-1)
     sizes = value.abs() + moved.abs().sum(-1) + lost
-    gone = lost + size_of.share(inputs + 16) * sizes + size_of.lost * (4 * inputs + 16)
+    gone = lost + size_of.share(inputs + 16) * sizes + size_of.underflow * (4 * inputs + 16)
     return cast, rounded_down(value + moved.sum(-1) - gone, single)
 
 
@@ -198,7 +198,7 @@ def _scaled(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tens
     far = (domain.box().upper - domain.box().lower).amax(-1, keepdim=True)
     far = torch.maximum(far, 2 * domain.outer_support(normal.unsqueeze(-2)))
     level = value.unsqueeze(-1) / size
-    level = level - size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.lost
+    level = level - size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.underflow
     known = (size > size_of.root(inputs) / size_of.eps) & (size < torch.inf)
     return normal, level, known
 
@@ -229,7 +229,7 @@ def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
     size_of = unit(point.dtype)
     total = first * caps.level + second * level
     share = size_of.share(2 * point.shape[-1] + 24)
-    total = total - (first + second) * (share * caps.whole.radius + size_of.lost)
+    total = total - (first + second) * (share * caps.whole.radius + size_of.underflow)
     joint, higher_still = half_space(caps.whole, -point, total.squeeze(-1))
     meet = meet & (higher_still > one.level)
     return Caps(

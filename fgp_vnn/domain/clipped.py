@@ -41,7 +41,7 @@ class Clipped(Domain):
             part = torch.minimum(size, _l1_level(size, room, self.ball.radius))
         else:
             part = torch.minimum(size, room * _l2_level(size, room, self.ball.radius))
-        rest = size - part + unit(rows.dtype).lost
+        rest = size - part + unit(rows.dtype).underflow
         return torch.fmin(self.support(rows), self.ball.support(part) + along(rest, room))
 
     def _room(self, rows: Tensor) -> Tensor:

@@ -138,5 +138,5 @@ def _error(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tenso
     own = whole.outer_support(rows)
     each = whole.outer_support(normal) + level.abs()
     widths = (box.upper - box.lower).sum(-1, keepdim=True)
-    lost = size_of.lost * (8 * inputs + 8) * (1 + widths)
+    lost = size_of.underflow * (8 * inputs + 8) * (1 + widths)
     return size_of.share(inputs + 24) * (own + at * each) + lost * (1 + at)

@@ -85,7 +85,7 @@ class Domain(ABC):
 
 def along(sizes: Tensor, radius: Tensor) -> Tensor:
     """sum sizes_i radius_i of nonnegative numbers, plus its possible loss to underflow."""
-    lost = unit(sizes.dtype).lost
+    lost = unit(sizes.dtype).underflow
     if sizes.dim() == 2 and radius.dim() == 3:  # the same rows in each box of a batch
         return (radius.squeeze(-2) + lost) @ sizes.T + lost * sizes.shape[-1]
     if sizes.dim() == 3 and radius.shape == (len(sizes), 1, sizes.shape[-1]):
@@ -97,13 +97,13 @@ def along(sizes: Tensor, radius: Tensor) -> Tensor:
 
 def _times(radius: float, norm: Tensor) -> Tensor:
     """radius * norm, plus its possible loss to underflow."""
-    return radius * norm + unit(norm.dtype).lost
+    return radius * norm + unit(norm.dtype).underflow
 
 
 def _around(center: Tensor, radius: float) -> Box:
     """The box around a ball; one sum rounds off at most half an eps of the size of its terms."""
     size = unit(center.dtype)
-    spare = size.share(1) * (center.abs() + radius) + size.lost
+    spare = size.share(1) * (center.abs() + radius) + size.underflow
     return Box(center - (radius + spare), center + (radius + spare))
 
 

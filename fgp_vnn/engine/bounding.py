@@ -20,6 +20,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.rounding import positive
 from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.forward import Forward, pays
@@ -123,7 +124,7 @@ def tighten_worthwhile(
     passed = backward(network, domain, len(network.layers), every_output(network), bounds.lines())
     lost = passed.coefficients
     if smooth_only:
-        lost = {k: part for k, part in lost.items() if bounds.fans[k - 1] is not None}
+        lost = {k: part for k, part in lost.items() if bounds.envelopes[k - 1] is not None}
     worth = worthwhile(network, bounds, lost, count)
     problem.bounds = root_bounds(network, domain, prior=bounds, worth=worth, budget=budget)
 
@@ -214,7 +215,7 @@ def _bound_rows(
 
     def done(least: Tensor) -> bool:
         whole = least.shape[-1] == network.outputs
-        closed = query.closed(least) if whole else least > 0
+        closed = query.closed(least) if whole else positive(least)
         return bool(closed.all()) or problem.budget.expired()
 
     result = ascend(Rows(network, domain, depth, rows, bounds), ascent=how, done=done)

@@ -18,7 +18,7 @@ from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.steps import optimise_slopes, shrink
 from fgp_vnn.network.activations.base import RELU
-from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.best_first import keep_nothing
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.search.inputs import InputSplits
@@ -207,7 +207,7 @@ def sharpen(problem: Problem) -> Verdict | None:
 
 def _sharpen_once(problem: Problem, turn: Turn, patience: Budget) -> list[int]:
     """One round of sharpening; returns the disjuncts still open."""
-    keep = problem.log.sharpened if problem.log.wanted else forget
+    keep = problem.log.sharpened if problem.log.wanted else keep_nothing
     if problem.unfinished is not None:
         patience = patience.beside(problem.unfinished.frontier.bytes)
     with problem.timed("sharpen"):
@@ -232,7 +232,7 @@ def split_neurons(problem: Problem) -> Verdict:
 
 def _neuron_splits(problem: Problem, neurons: Neurons, budget: Budget) -> NeuronSplits:
     strategy, lp = replace(problem.strategy, neurons=neurons), problem.settings.lp
-    keep = problem.log.leaf if problem.log.wanted else forget
+    keep = problem.log.leaf if problem.log.wanted else keep_nothing
     query, bounds, confirm = problem.query, problem.bounds, problem.confirm
     with problem.timed("search"):
         return NeuronSplits.begin(query, bounds, confirm, budget, strategy, lp, keep)
@@ -249,7 +249,7 @@ def _input_splits(problem: Problem, budget: Budget) -> InputSplits:
     attack = replace(attack, in_boxes=replace(attack.in_boxes, seed=settings.seed))
     strategy = replace(problem.strategy, attack=attack)
     how = Subdivision(lp=walks, clip=free, neurons=free, attacks=settings.attack, strategy=strategy)
-    keep = log.boxes if log.wanted else forget
+    keep = log.boxes if log.wanted else keep_nothing
     with problem.timed("search"):
         search = InputSplits(problem.query, problem.confirm, budget, how, keep)
         search.begin()

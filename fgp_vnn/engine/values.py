@@ -25,7 +25,7 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.boxes import Subdivision
-from fgp_vnn.search.bundles import set_out
+from fgp_vnn.search.bundles import context_and_root
 from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.value import Least, LeastSearch
 from fgp_vnn.strategy import Strategy
@@ -137,8 +137,8 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
         return _split_smooth(problem, lowest, gap, hear)
     strategy, budget = problem.strategy, problem.budget
     ascent, choice = strategy.slopes.values, (strategy.neurons.candidates, strategy.neurons.rule)
-    setting, root = set_out(problem.query, problem.bounds, budget, ascent, *choice)
-    search = LeastSearch(Least(setting, lowest, gap, strategy.projections), strategy.neurons)
+    context, root = context_and_root(problem.query, problem.bounds, budget, ascent, *choice)
+    search = LeastSearch(Least(context, lowest, gap, strategy.projections), strategy.neurons)
     search.begin(root)
     some = problem.query.network.inputs <= strategy.inputs.some
     by_boxes = isinstance(problem.query.domain, Box) and some

@@ -15,7 +15,7 @@ from fgp_vnn.base.words import plural
 from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.maps.affine import AffineMap as AffineMap
 from fgp_vnn.network.maps.affine import Charge as Charge
-from fgp_vnn.network.maps.affine import Lost as Lost
+from fgp_vnn.network.maps.affine import Underflows as Underflows
 from fgp_vnn.network.maps.affine import charged
 from fgp_vnn.network.maps.matrix import Compressed, compressed
 
@@ -61,13 +61,13 @@ class Dense(AffineMap):
     def _kept_absolute(self) -> tuple[Tensor, ...]:
         return tuple(weight.abs() for weight in self.weights)
 
-    def lost(self, values: Sequence[Tensor]) -> Lost:
+    def underflows(self, values: Sequence[Tensor]) -> Underflows:
         """Count two operations for each entry of a row (forward) or of a column (backward)."""
         read = 1 + values[0].sum(-1, keepdim=True)
         for value in values[1:]:
             read = read + value.sum(-1, keepdim=True)
         entries = 1 + sum(weight.shape[1] for weight in self.weights)
-        return Lost(2 * entries + read, (2 * self.outputs + 2) * read)
+        return Underflows(2 * entries + read, (2 * self.outputs + 2) * read)
 
     def charge(self, values: Sequence[Tensor], share: float, times: float = 1.0) -> Charge:
         """Compute the charge by one product per source with cached matrices, if these are small.
@@ -175,15 +175,15 @@ class Combination(AffineMap):
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         return self.inner.magnitude(values) @ self.rows.abs().T + self.offset.abs()
 
-    def lost(self, values: Sequence[Tensor]) -> Lost:
+    def underflows(self, values: Sequence[Tensor]) -> Underflows:
         """The loss of the inner map times |rows|, plus the loss of the products with the rows."""
-        inner = self.inner.lost(values)
+        inner = self.inner.underflows(values)
         sizes, defect = self.inner.magnitude(values), self.inner.defect
         read = 1 + (sizes if defect is None else sizes + defect).sum(-1, keepdim=True)
         each = inner.forward.expand(*inner.forward.shape[:-1], self.inner.outputs)
         forward = each @ self.rows.abs().T + (4 * self.inner.outputs + 4) + read
         count = 2 * self.outputs + 2
-        return Lost(forward, inner.backward + count * (read + each.sum(-1, keepdim=True)))
+        return Underflows(forward, inner.backward + count * (read + each.sum(-1, keepdim=True)))
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
         return self.inner.linear(values) @ self.rows.T

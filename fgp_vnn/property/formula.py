@@ -1,5 +1,8 @@
 """Formulas: and/or over bounds on one input and rows over the outputs.
 
+`vnnlib1` and `vnnlib2` read them from files and `expressions` from Python; `normal` turns them into
+the cases of a property.
+
 Numbers. A literal stands for the float64 nearest to it, as the competition's scorer and every
 tool read it. Rounding is monotone, so every float32 or float64 point that meets a bound as written
 also meets the rounded bound: no counterexample that can be fed to a network is lost. Constant

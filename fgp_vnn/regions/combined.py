@@ -107,6 +107,6 @@ def _norm_of_sum(own: Tensor, dot: Tensor, squares: Tensor, factor: Tensor, inpu
     """
     size_of, square = unit(own.dtype), factor.square()
     scaled = square * squares
-    share, lost = size_of.share(4 * inputs + 40), 8 * (inputs + 2) * size_of.lost
+    share, lost = size_of.share(4 * inputs + 40), 8 * (inputs + 2) * size_of.underflow
     total = own + scaled + 2 * factor * dot
     return (total + share * (own + scaled) + lost * (1 + square)).clamp_(min=0).sqrt_()

@@ -23,10 +23,10 @@ from fgp_vnn.strategy import Projections
 class LinearPrograms(NamedTuple):
     """min cost . (x - c) + constant over the domain, with rows . (x - c) + values <= 0."""
 
-    cost: Tensor  # [cases, inputs]
-    constant: Tensor  # [cases]
-    rows: Tensor  # [cases, constraints, inputs]
-    values: Tensor  # [cases, constraints]
+    cost: Tensor  # [polyhedra, inputs]
+    constant: Tensor  # [polyhedra]
+    rows: Tensor  # [polyhedra, constraints, inputs]
+    values: Tensor  # [polyhedra, constraints]
 
 
 def lowest_points(
@@ -36,12 +36,12 @@ def lowest_points(
     budget: Budget,
     effort: Projections,
 ) -> Tensor:
-    """Multipliers [cases, constraints] that give high lower bounds.
+    """Multipliers [polyhedra, constraints] that give high lower bounds.
 
-    `look` receives points [points, inputs] of the domain and returns the bound [cases] at which a
-    case is done. Inputs are measured in the half-sides of a box, which makes it a cube. Restarts
-    from the mean of the steps speed up the method on polyhedra, and so does a weight that balances
-    the moves of points and multipliers (Applegate et al., 2021).
+    `look` receives points [points, inputs] of the domain and returns the bound [polyhedra] at which
+    a polyhedron is done. Inputs are measured in the half-sides of a box, which makes it a cube.
+    Restarts from the mean of the steps speed up the method on polyhedra, and so does a weight that
+    balances the moves of points and multipliers (Applegate et al., 2021).
     """
     side = sides_of(domain)
     zero = torch.zeros_like(programs.values)
@@ -82,7 +82,7 @@ def lowest_points(
 
 
 def _balanced(weight: Tensor, before: tuple[Tensor, Tensor], now: tuple[Tensor, Tensor]) -> Tensor:
-    """The weight [cases, 1], moved halfway (in logarithms) to the ratio of the distances that
+    """The weight [polyhedra, 1], moved halfway (in logarithms) to the ratio of the distances that
     points and multipliers have moved since the last restart."""
     dual, primal = (
         torch.linalg.vector_norm(b - a, dim=-1, keepdim=True)
@@ -94,12 +94,13 @@ def _balanced(weight: Tensor, before: tuple[Tensor, Tensor], now: tuple[Tensor, 
 
 
 def _support(domain: Domain, rows: Tensor) -> Tensor:
-    """The support of the domain at the rows [cases, inputs], with inputs measured in half-sides."""
+    """The support [polyhedra] of the domain at rows [polyhedra, inputs], with inputs in
+    half-sides."""
     return rows.abs().sum(-1) if isinstance(domain, Box) else domain.support(rows)
 
 
 def _inside(domain: Domain, offset: Tensor) -> Tensor:
-    """The offset [cases, inputs] from the centre, in half-sides, projected into the domain."""
+    """The offset [polyhedra, inputs] from the centre, in half-sides, projected into the domain."""
     if isinstance(domain, Box):
         return offset.clamp(-1, 1)
     return domain.project(domain.center + offset) - domain.center

@@ -92,8 +92,8 @@ def _apply(
     error = error + size_of.share(2 * affine.operations + 8) * size
     error = error + size_of.share(forms.shape[1] + 16) * terms
     moves = 1 + (box.upper - box.lower).sum(-1)
-    gone = affine.lost([sizes[s] + errors[s] for s in affine.sources]).forward
-    error = error + size_of.lost * (gone + 8) * moves
+    gone = affine.underflows([sizes[s] + errors[s] for s in affine.sources]).forward
+    error = error + size_of.underflow * (gone + 8) * moves
     # values - values is 0, or NaN where a value overflowed: then the error is NaN too.
     return MapForms(forms, values, reach, error + (values - values), terms)
 

@@ -1,7 +1,8 @@
-"""Half-spaces: projections onto them, and proofs that no point of a domain lies in all of them.
+"""Half-spaces, and proofs that no point of a domain lies in all of them.
 
-A case asks for a point x of the domain with a_i . (x - c) + b_i <= 0 for all its constraints i. For
-multipliers m >= 0 the weighted sum of the constraints is at least
+A polyhedron is the set of points x with a_i . (x - c) + b_i <= 0 for all its constraints i; the
+question is whether it contains a point of the domain. For multipliers m >= 0 the weighted sum of
+the constraints is at least
 
     sum m_i b_i - h(-sum m_i a_i)
 
@@ -21,19 +22,19 @@ from fgp_vnn.domain.sets import Domain
 
 
 class HalfSpaces(NamedTuple):
-    """Constraints row . (x - center) + value <= 0 of each case. A row of zeros constrains nothing;
-    with an infinite error it stands for a constraint whose numbers overflowed."""
+    """Constraints row . (x - center) + value <= 0 of each polyhedron. A row of zeros constrains
+    nothing; with an infinite error it stands for a constraint whose numbers overflowed."""
 
-    rows: Tensor  # [cases, constraints, inputs]
-    values: Tensor  # [cases, constraints]
-    errors: Tensor  # [cases, constraints] upper bound on the rounding error of each in the domain
+    rows: Tensor  # [polyhedra, constraints, inputs]
+    values: Tensor  # [polyhedra, constraints]
+    errors: Tensor  # [polyhedra, constraints] upper bounds on the rounding errors in the domain
 
-    def at(self, cases: Tensor | slice) -> HalfSpaces:
-        """Some of the cases."""
-        return HalfSpaces(*(part[cases] for part in self))
+    def at(self, polyhedra: Tensor | slice) -> HalfSpaces:
+        """Some of the polyhedra."""
+        return HalfSpaces(*(part[polyhedra] for part in self))
 
 
-def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
+def without_implied(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
     """The half-spaces, with zeros for the constraints that hold on the whole domain."""
     most = spaces.values + domain.support(spaces.rows) + spaces.errors
     binds = positive(most)
@@ -44,19 +45,7 @@ def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
     return HalfSpaces(rows, values, torch.where(binds, spaces.errors, unknown))
 
 
-def project_onto_half_spaces(domain: Domain, rows: Tensor, values: Tensor) -> Tensor:
-    """The domain's centre projected onto each half-space row . (x - center) + value <= 0, in the
-    domain's own norm; [..., rows, inputs]. It does not move where value <= 0.
-
-    A ball scaled by t = value / h(-row) just touches the half-space, at t times its minimiser.
-    """
-    center = domain.center.unsqueeze(-2)
-    tiny = torch.finfo(rows.dtype).tiny
-    scale = (values.clamp(min=0) / domain.support(-rows).clamp(min=tiny)).clamp(max=1)
-    return center + scale.unsqueeze(-1) * (domain.maximiser(-rows) - center)
-
-
-def part_of(gap: Tensor, reach: Tensor) -> Tensor:
+def part_within_gap(gap: Tensor, reach: Tensor) -> Tensor:
     """The part t such that in t times the domain a function with this reach cannot close the gap; 0
     where a number overflowed."""
     part = gap / reach.clamp(min=torch.finfo(reach.dtype).tiny)
@@ -64,22 +53,22 @@ def part_of(gap: Tensor, reach: Tensor) -> Tensor:
 
 
 def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
-    """Which cases [cases] the multipliers [cases, constraints] prove to be empty.
+    """Which polyhedra [polyhedra] the multipliers [polyhedra, constraints] prove to be empty.
 
     Sound for any multipliers: negative ones count as 0, and non-finite ones prove nothing.
     """
     weights = multipliers.clamp(min=0)
-    return positive(nominal(domain, spaces, weights) - doubt(domain, spaces, weights))
+    return positive(nominal(domain, spaces, weights) - sum_error(domain, spaces, weights))
 
 
 def nominal(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
-    """sum m_i b_i - h(-sum m_i a_i) [cases], as computed, with rounding."""
+    """sum m_i b_i - h(-sum m_i a_i) [polyhedra], as computed, with rounding."""
     total = combine(multipliers, spaces.rows)
     return (multipliers * spaces.values).sum(-1) - domain.sharp_support(-total)
 
 
-def doubt(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
-    """Upper bound [cases] on the rounding error of the constraints' weighted sum.
+def sum_error(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+    """Upper bound [polyhedra] on the rounding error of the constraints' weighted sum.
 
     A term is rounded in its product, in the sum over the constraints, in the support that is
     subtracted afterwards, and in two sums; a scaled row once more. The underflow of a row's
@@ -88,13 +77,13 @@ def doubt(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     rows, values, errors = spaces
     size_of, count, box = unit(rows.dtype), rows.shape[1], domain.box()
     steps, moves = count + rows.shape[2] + 16, 1 + (box.upper - box.lower).sum(-1)
-    terms = size_of.grow(steps) * errors + size_of.lost * moves
+    terms = size_of.grow(steps) * errors + size_of.underflow * moves
     terms = terms + size_of.share(steps) * (values.abs() + domain.outer_support(rows))
     # With a multiplier of 0, even an infinite error does not count.
     weighed = torch.where(multipliers == 0, multipliers, multipliers * terms).sum(-1)
-    return weighed + size_of.lost * (6 * count + 8) * moves
+    return weighed + size_of.underflow * (6 * count + 8) * moves
 
 
 def combine(multipliers: Tensor, rows: Tensor) -> Tensor:
-    """sum m_i a_i, [cases, inputs]."""
+    """sum m_i a_i, [polyhedra, inputs]."""
     return torch.bmm(multipliers.unsqueeze(1), rows).squeeze(1)

@@ -24,7 +24,7 @@ from torch import Tensor
 from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.gaps import FAILED, Gap
-from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, doubt, nominal
+from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, nominal, sum_error
 from fgp_vnn.regions.programs import Doubles, Norm, Optimum, RegionProgram, solve_program
 from fgp_vnn.strategy import Programs
 
@@ -49,7 +49,7 @@ def solve_region(
     proves: Callable[[Tensor], bool] = lambda multipliers: False,
     how: Programs | None = None,
 ) -> RegionEvidence:
-    """Decide one case [1, constraints, inputs], whose last `goals` constraints matter most.
+    """Decide one polyhedron [1, constraints, inputs], whose last `goals` constraints matter most.
 
     A point that meets these with a margin is more likely to be confirmed. `proves` is called with
     multipliers [constraints] that fail only because of the errors of the constraints.
@@ -124,7 +124,7 @@ class _Region:
         return solve_program(program, self._end, self._how)
 
     def proof(self, multipliers: Doubles, proves: Callable[[Tensor], bool]) -> Tensor | None:
-        """The multipliers [constraints] of the case if they are a checked proof, else None."""
+        """The multipliers [constraints] if they are a checked proof, else None."""
         weights = self._weights(multipliers)
         whole = weights[0].double().cpu().numpy()
         # Scaled to around 1, nothing overflows.
@@ -140,7 +140,7 @@ class _Region:
         """How far the multipliers are from a proof, and the points from the region."""
         weights = self._weights(multipliers)
         least = nominal(self._domain, self._even, weights)
-        rounding = doubt(self._domain, self._even, weights)
+        rounding = sum_error(self._domain, self._even, weights)
         worst = (points - self._domain.center) @ self._even.rows[0].T + self._even.values
         kept = torch.from_numpy(self._kept).to(worst.device)
         size = torch.from_numpy(self._size).to(worst)

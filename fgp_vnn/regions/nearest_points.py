@@ -11,15 +11,15 @@ from torch import Tensor
 
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
-from fgp_vnn.regions.halfspaces import HalfSpaces, combine, doubt, part_of
+from fgp_vnn.regions.halfspaces import HalfSpaces, combine, part_within_gap, sum_error
 from fgp_vnn.regions.projections import further, products, scaled, step_length
 
 
 def nearest(
     domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int, look: int
 ) -> tuple[Tensor, Tensor]:
-    """Lower bounds [cases], as parts of the domain, on the distances from the centre to the
-    intersections of half-spaces, and the points [cases, inputs] that the ascent reached."""
+    """Lower bounds [polyhedra], as parts of the domain, on the distances from the centre to the
+    intersections of half-spaces, and the points [polyhedra, inputs] that the ascent reached."""
     _, now = scaled(spaces)
     step = step_length(now.rows)
     multipliers = torch.zeros_like(now.values)
@@ -76,9 +76,9 @@ def nearest_in_norm(
 
 
 def _part(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
-    """The part of the domain [cases] in which the multipliers prove the intersections empty."""
-    gap = (multipliers * spaces.values).sum(-1) - doubt(domain, spaces, multipliers)
-    return part_of(gap, domain.support(-combine(multipliers, spaces.rows)))
+    """The part of the domain [polyhedra] in which the multipliers prove the intersections empty."""
+    gap = (multipliers * spaces.values).sum(-1) - sum_error(domain, spaces, multipliers)
+    return part_within_gap(gap, domain.support(-combine(multipliers, spaces.rows)))
 
 
 def _dual_ball(domain: Domain, like: Tensor) -> Domain:

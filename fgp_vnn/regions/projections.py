@@ -1,4 +1,6 @@
-"""Regions that one projection leaves inconclusive, settled by alternating projections.
+"""Projections onto one half-space, and alternating projections onto several.
+
+Alternating projections settle the regions that one projection leaves inconclusive.
 
 Wanted: a point of the domain in the half-spaces a_i . (x - c) + b_i <= 0 (the region's neurons and
 a disjunct's rows). For multipliers m >= 0 let x(m) be the projection of c - sum m_i a_i onto the
@@ -24,12 +26,24 @@ from fgp_vnn.regions.halfspaces import HalfSpaces, combine, contradiction
 from fgp_vnn.strategy import Projections
 
 
+def project_onto_half_spaces(domain: Domain, rows: Tensor, values: Tensor) -> Tensor:
+    """The domain's centre projected onto each half-space row . (x - center) + value <= 0, in the
+    domain's own norm; [..., rows, inputs]. It does not move where value <= 0.
+
+    A ball scaled by t = value / h(-row) just touches the half-space, at t times its minimiser.
+    """
+    center = domain.center.unsqueeze(-2)
+    tiny = torch.finfo(rows.dtype).tiny
+    scale = (values.clamp(min=0) / domain.support(-rows).clamp(min=tiny)).clamp(max=1)
+    return center + scale.unsqueeze(-1) * (domain.maximiser(-rows) - center)
+
+
 class Settled(NamedTuple):
-    """A counterexample, or the cases proved to hold none, with the evidence."""
+    """A counterexample, or the polyhedra proved to hold none, with the evidence."""
 
     found: Counterexample | None
-    closed: Tensor  # [cases]
-    multipliers: Tensor  # [cases, constraints] a contradiction where a case is closed
+    closed: Tensor  # [polyhedra]
+    multipliers: Tensor  # [polyhedra, constraints] a contradiction where a polyhedron is closed
     lps: int = 0  # programs solved
     gaps: tuple[Gap, ...] = ()  # gaps that programs left open
 
@@ -42,10 +56,9 @@ def alternate(
     steps: int,
     how: Projections,
 ) -> Settled:
-    """Look for a counterexample in the cases, or for evidence that they hold no point."""
-    cases = spaces.values.shape[0]
-    closed = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
-    left = torch.arange(cases, device=closed.device)
+    """Look for a counterexample in the polyhedra, or for evidence that they hold no point."""
+    closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
+    left = torch.arange(len(closed), device=closed.device)
     evidence = torch.zeros_like(spaces.values)
     sides, tiny = sides_of(domain), torch.finfo(spaces.values.dtype).tiny
     size, now = scaled(spaces._replace(rows=spaces.rows * sides))
@@ -89,7 +102,7 @@ def sides_of(domain: Domain) -> Tensor:
 
 
 def scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
-    """The lengths of the rows [cases, constraints], and the half-spaces with rows of length 1."""
+    """The lengths [polyhedra, constraints] of the rows, and the half-spaces with unit rows."""
     size: Tensor = torch.linalg.vector_norm(spaces.rows, dim=-1)
     size = torch.where(size > 0, size, torch.ones_like(size))
     rows = spaces.rows / size.unsqueeze(-1)
@@ -103,7 +116,7 @@ def further(before: Tensor, now: Tensor, momentum: float) -> tuple[Tensor, float
 
 
 def step_length(rows: Tensor) -> Tensor:
-    """One over the greatest eigenvalue of rows rows^T, estimated by power iteration; [cases, 1].
+    """1 / the greatest eigenvalue of rows rows^T, estimated by power iteration; [polyhedra, 1].
 
     A step that is too long costs convergence, not soundness. Rows have length 1 or 0, so the
     eigenvalue is at least 1 unless all are 0.
@@ -120,5 +133,5 @@ def step_length(rows: Tensor) -> Tensor:
 
 
 def products(rows: Tensor, points: Tensor) -> Tensor:
-    """a_i . point, [cases, constraints]."""
+    """a_i . point, [polyhedra, constraints]."""
     return torch.bmm(rows, points.unsqueeze(-1)).squeeze(-1)

@@ -20,15 +20,15 @@ from fgp_vnn.strategy import Projections
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits on the work for undecided cases."""
+    """Limits on the work for undecided polyhedra."""
 
     steps: int  # of alternating projections
-    lp: bool = False  # hand cases left open to a solver
+    lp: bool = False  # hand polyhedra left open to a solver
     how: Projections = field(default_factory=Projections)
 
 
 def why_open(what: str, gaps: Sequence[Gap], lp: bool) -> str:
-    """The reason given for `unknown` when cases stay undecided."""
+    """The reason given for `unknown` when polyhedra stay undecided."""
     how = f"an LP: {describe_gaps(gaps)}" if lp else "projections (try --lp)"
     return f"{what} could not be settled by {how}"
 
@@ -42,10 +42,11 @@ def settle(
     effort: Effort,
     proves: Callable[[int, Tensor], bool],
 ) -> Settled:
-    """Settle cases whose last `goals` constraints are the disjunct's rows, by projections and then,
-    one after the other, by a solver.
+    """Settle polyhedra whose last `goals` constraints are the disjunct's rows, by projections and
+    then, one after the other, by a solver.
 
-    `proves` is a second check of a case's multipliers [constraints] that fail only by rounding.
+    `proves` checks the multipliers [constraints] of a polyhedron again if the first check failed
+    only by rounding.
     """
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
     settled = Settled(None, closed, torch.zeros_like(spaces.values))
@@ -57,15 +58,15 @@ def settle(
 
     closed, multipliers = settled.closed.clone(), settled.multipliers.clone()
     lps, gaps = 0, list[Gap]()
-    for case in torch.nonzero(~closed).flatten().tolist():
+    for polyhedron in torch.nonzero(~closed).flatten().tolist():
         if budget.expired():
             break
-        one = spaces.at(slice(case, case + 1))
-        proof, how = partial(proves, case), effort.how.programs
+        one = spaces.at(slice(polyhedron, polyhedron + 1))
+        proof, how = partial(proves, polyhedron), effort.how.programs
         answer = solve_region(domain, one, goals, budget.left(), proof, how)
         lps += answer.solved
         if answer.multipliers is not None:
-            closed[case], multipliers[case] = True, answer.multipliers
+            closed[polyhedron], multipliers[polyhedron] = True, answer.multipliers
             continue
         found = confirm(answer.points) if len(answer.points) else None
         if found is not None:

@@ -101,7 +101,7 @@ def triangular(query: Query, *, cache_first: bool = True) -> Triangular:
     if cache_first and network.layers:
         first = domain.reach(blocks[0].rows)
     rows, size_of = network.neurons + network.outputs, unit(network.dtype)
-    floor = size_of.lost * 8 * (rows + 2) * (1 + farthest(domain).sum())
+    floor = size_of.underflow * 8 * (rows + 2) * (1 + farthest(domain).sum())
     return Triangular(tuple(blocks), domain, _error(query), floor, network.neurons, first)
 
 
@@ -139,13 +139,13 @@ def _error(query: Query) -> Tensor:
     for affine in network.maps:
         read = [sizes[s] for s in affine.sources]
         size = affine.magnitude(read)
-        gone = affine.lost([sizes[s] + errors[s] for s in affine.sources])
+        gone = affine.underflows([sizes[s] + errors[s] for s in affine.sources])
         error = affine.spread([errors[s] for s in affine.sources])
         error = error if affine.defect is None else error + affine.defect
         steps = 3 * affine.operations + network.inputs + 2 * rows + 20
         error = size_of.grow(steps) * error + size_of.share(steps) * size
         small = (gone.forward + 2 * rows + 4) * (1 + far.sum()) + gone.backward
-        errors.append(error + size_of.lost * small)
+        errors.append(error + size_of.underflow * small)
         sizes.append(size)
     return torch.cat(errors[1:]).nan_to_num(torch.inf, torch.inf, torch.inf)
 

@@ -87,7 +87,7 @@ def distances(
     budget: Budget,
     projections: Projections,
 ) -> Tensor:
-    """Lower bounds [cases] on the distances from the origin to intersections of half-spaces.
+    """Lower bounds [polyhedra] on the distances from the origin to intersections of half-spaces.
 
     Points found nearer than the goal are offered, which may lower the goal. When time is up, the
     bounds proved so far are returned.
@@ -123,7 +123,7 @@ def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
     size_of, inputs = unit(shift.dtype), len(shift)
     values = spaces.values + spaces.rows @ shift
     terms = spaces.values.abs() + spaces.rows.abs() @ shift.abs()
-    small = size_of.lost * (2 * inputs + 4 + spaces.rows.abs().sum(-1))
+    small = size_of.underflow * (2 * inputs + 4 + spaces.rows.abs().sum(-1))
     errors = size_of.grow(2) * spaces.errors + size_of.share(inputs + 6) * terms + small
     return spaces._replace(values=values, errors=errors)
 
@@ -138,13 +138,13 @@ def _with_box(spaces: HalfSpaces, ball: SearchBall) -> HalfSpaces:
     box = domain.clip if isinstance(domain, Clipped) else domain
     if not isinstance(box, Box):
         return spaces
-    cases, _, inputs = spaces.rows.shape
+    count, _, inputs = spaces.rows.shape
     eye = torch.eye(inputs, dtype=spaces.rows.dtype, device=spaces.rows.device)
     center = ball.free().center
-    rows = torch.cat([-eye, eye]).expand(cases, -1, -1)
-    values = torch.cat([box.lower - center, center - box.upper]).expand(cases, -1)
+    rows = torch.cat([-eye, eye]).expand(count, -1, -1)
+    values = torch.cat([box.lower - center, center - box.upper]).expand(count, -1)
     size_of = unit(rows.dtype)
-    errors = size_of.share(2) * values.abs() + size_of.lost  # of one subtraction
+    errors = size_of.share(2) * values.abs() + size_of.underflow  # of one subtraction
     parts = (rows, values, errors)
     return HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, parts, strict=True)))
 

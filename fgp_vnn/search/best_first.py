@@ -8,7 +8,7 @@ frontier. The goal defines what a level is and when a bundle is closed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,19 +18,18 @@ from torch import Tensor
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.base.words import plural
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Cut, Setting, children, cut
+from fgp_vnn.search.bundles import PARTS, BoundedBundles, BundleContext, Bundles, Cut, children, cut
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.pace import Pace
 
-_PARTS = ("disjunct", "signs", "alpha", "beta", "weights", "ends")
-_OWN = ("key", *_PARTS, "neuron", "share", *Cut._fields)
+_OWN = ("key", *PARTS, "neuron", "share", *Cut._fields)
 Held = dict[str, Tensor]  # [bundles, ...] each
 Keep = Callable[[Bundles], None]
 
 
-def forget(*proved: object) -> None:
-    """Discard the bundles."""
+def keep_nothing(*proved: object) -> None:
+    """Keep no record of what was proved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class Visited(NamedTuple):
 class Goal(ABC):
     """The purpose of a search over bundles: what a level is, and when a bundle is closed."""
 
-    setting: Setting
+    context: BundleContext
     over: bool = False  # the answer is known, whatever is still open
 
     @abstractmethod
@@ -83,7 +82,7 @@ class Goal(ABC):
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """The neuron at which to split each of the bundles `at`. If `done` does not return None,
         -1 is allowed: bound the bundle again instead of splitting it."""
-        return choose(self.setting, visited.bounded, at)
+        return choose(self.context, visited.bounded, at)
 
 
 @dataclass(eq=False)
@@ -128,7 +127,7 @@ class BestFirst:
     goal: Goal
     frontier: Frontier
     batch: int  # bundles that are bounded at once
-    keep: Keep = forget  # receives closed bundles
+    keep: Keep = keep_nothing  # receives closed bundles
     bundles: int = 0  # number of bundles bounded so far
     closed: float = 0.0  # the part of the tree that is closed, from 0 to 1
     pace: Pace | None = None  # measures how large batches should be
@@ -147,7 +146,7 @@ class BestFirst:
         teller = Teller()
         while len(self.frontier) and not self.goal.over and not until():
             if teller.due():
-                left = self.goal.setting.budget.known_left()
+                left = self.goal.context.budget.known_left()
                 told = len(self.frontier), self.frontier.lowest, left
                 tell(Stage(f"split, {plural(self.bundles, 'bundle')} bounded", *told))
             taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
@@ -197,7 +196,7 @@ class BestFirst:
             (batch.share * ~rest).sum(), *(flag.sum() for flag in (closed, full, rest))
         )
         gone, regions, at = map(places, (closed, full, rest), counted)
-        if len(gone) and self.keep is not forget:
+        if len(gone) and self.keep is not keep_nothing:
             self.keep(bounded.bundles.at(gone))
         if len(regions):
             self.keep(self.goal.settle(visited, regions))
@@ -206,15 +205,10 @@ class BestFirst:
             return
         kept = bounded.bundles.at(at)
         neuron = self.goal.choose(visited, at)
-        where = cut(self.goal.setting, bounded, at, neuron)
+        where = cut(self.goal.context, bounded, at, neuron)
         self.frontier.push(
             level[at],
-            disjunct=kept.disjunct,
-            signs=kept.signs,
-            alpha=kept.alpha.float(),
-            beta=kept.beta.float(),
-            weights=kept.weights.float(),
-            ends=kept.ends.float(),
+            **dict(zip(PARTS, _cast(torch.float32, kept.parts()), strict=True)),
             neuron=neuron,
             share=batch.share[at],
             **{name: part[at] for name, part in held.items()},
@@ -222,11 +216,14 @@ class BestFirst:
         )
 
 
+def _cast(dtype: torch.dtype, parts: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The parts; those of floating-point numbers in the given precision."""
+    return (part.to(dtype) if part.is_floating_point() else part for part in parts)
+
+
 def _restored(taken: Held) -> Batch:
     """The batch of records taken out of the frontier."""
-    dtype = taken["share"].dtype
-    disjunct, signs, *floats = (taken[name] for name in _PARTS)
-    bundles = Bundles(disjunct, signs, *(part.to(dtype) for part in floats))
+    bundles = Bundles(*_cast(taken["share"].dtype, (taken[name] for name in PARTS)))
     held = {name: part for name, part in taken.items() if name not in _OWN}
     return Batch(bundles, taken["key"], taken["share"], held)
 

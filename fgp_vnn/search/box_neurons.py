@@ -32,7 +32,14 @@ from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.boxes import BoundedBoxes, Subdivision
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, children, set_out
+from fgp_vnn.search.bundles import (
+    BoundedBundles,
+    BundleContext,
+    Bundles,
+    bound,
+    children,
+    context_and_root,
+)
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Strategy
@@ -114,12 +121,14 @@ class BoxNeurons:
         return max(1, self.budget.waiting // (_BYTES * bundles * self.query.network.neurons))
 
     @cached_property
-    def _setting(self) -> Setting:
-        """The setting shared by all bundles; `_local` fills in domains, bounds and the budget."""
+    def _context(self) -> BundleContext:
+        """The context shared by all bundles; `_local` fills in domains, bounds and the budget."""
         neurons, ascent = self.strategy.neurons, self.strategy.slopes.bundles
         ascent = replace(ascent, few=self.strategy.inputs.turn.steps)
         none = LayerBounds((), ())
-        return set_out(self.query, none, self.budget, ascent, neurons.candidates, neurons.rule)[0]
+        return context_and_root(
+            self.query, none, self.budget, ascent, neurons.candidates, neurons.rule
+        )[0]
 
     def decided(self, boxes: Boxes) -> Tensor:
         """Which of the boxes [boxes] are proved to hold no counterexample."""
@@ -146,7 +155,7 @@ class BoxNeurons:
 
     def _first(self, boxes: Boxes) -> _Open:
         """One bundle with all neurons open for each box and each disjunct that may be met in it."""
-        network, most = self.query.network, self._setting.rows.shape[1]
+        network, most = self.query.network, self._context.rows.shape[1]
         owner, disjunct = cells(~boxes.shut, *read((~boxes.shut).sum()))
         slopes = torch.cat(first_slopes(boxes.bounds), -1).to(network.dtype)
         signs = torch.zeros(len(owner), network.neurons, dtype=torch.int8, device=owner.device)
@@ -192,15 +201,15 @@ class BoxNeurons:
         chosen = choose(self._local(boxes, owner.repeat(2)), bounded, at)
         return torch.where(bounded.crossing[at].any(-1), chosen, -1)
 
-    def _local(self, boxes: Boxes, owner: Tensor) -> Setting:
-        """The setting of bundles that belong to the boxes `owner` [bundles]."""
-        setting, dtype = self._setting, self.query.network.dtype
+    def _local(self, boxes: Boxes, owner: Tensor) -> BundleContext:
+        """The context of bundles that belong to the boxes `owner` [bundles]."""
+        context, dtype = self._context, self.query.network.dtype
         box, coarse = Box(boxes.lower[owner].to(dtype), boxes.upper[owner].to(dtype)), None
-        if setting.coarse is not None:
-            network = setting.coarse[0]
+        if context.coarse is not None:
+            network = context.coarse[0]
             coarse = network, box.to(network.device, network.dtype)
         query, bounds = replace(self.query, domain=box), boxes.bounds.at(owner).to(dtype)
-        return replace(setting, query=query, bounds=bounds, coarse=coarse, budget=self.budget)
+        return replace(context, query=query, bounds=bounds, coarse=coarse, budget=self.budget)
 
 
 def _waiting(open_: _Open, count: int, most: int) -> Tensor:

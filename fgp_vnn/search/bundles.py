@@ -7,7 +7,7 @@ for each smooth neuron that was split.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -29,12 +29,12 @@ from fgp_vnn.search.split_points import divisible, split_points
 from fgp_vnn.strategy import Ascent, Neurons
 
 # A split rule: scores [at, neurons] of the neurons of the bundles `at`, the best highest.
-Score = Callable[["Setting", "BoundedBundles", Tensor], Tensor]
+Score = Callable[["BundleContext", "BoundedBundles", Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """What all bundles of a search share."""
+class BundleContext:
+    """What all bundles of a search share: the question, and how they are bounded and split."""
 
     query: Query
     bounds: LayerBounds  # over the whole domain
@@ -100,7 +100,7 @@ class Bundles:
 
     def parts(self) -> tuple[Tensor, ...]:
         """All tensors, in the order of the fields."""
-        return self.disjunct, self.signs, self.alpha, self.beta, self.weights, self.ends
+        return tuple(getattr(self, name) for name in PARTS)
 
     @staticmethod
     def joined(some: Sequence[Bundles]) -> Bundles:
@@ -109,15 +109,18 @@ class Bundles:
         return Bundles(*(torch.cat(part) for part in parts))
 
 
-def set_out(
+PARTS = tuple(part.name for part in fields(Bundles))
+
+
+def context_and_root(
     query: Query,
     bounds: LayerBounds,
     budget: Budget,
     ascent: Ascent,
     candidates: int,
     rule: str = Neurons.rule,
-) -> tuple[Setting, Bundles]:
-    """The setting of a search and its root: one bundle per disjunct with all neurons open. `rule`
+) -> tuple[BundleContext, Bundles]:
+    """The context of a search, and its root: one bundle per disjunct with all neurons open. `rule`
     names one of `neuron_rules`."""
     numbers = [query.rows_of(d) for d in range(query.disjuncts)]
     most = max(len(n) for n in numbers)
@@ -127,7 +130,7 @@ def set_out(
     score: Score = find_rule(neuron_rules, rule)
     if query.network.device.type != "cpu":
         ascent = ascent.on_device()
-    setting = Setting(query, bounds, rows, query.coarse(), budget, ascent, candidates, score)
+    context = BundleContext(query, bounds, rows, query.coarse(), budget, ascent, candidates, score)
     slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
@@ -139,15 +142,15 @@ def set_out(
     smooth = 0 if network.piecewise_linear else network.neurons
     ends = alpha.new_tensor([-torch.inf, torch.inf]).reshape(1, 2, 1)
     ends = ends.expand(len(numbers), -1, smooth)
-    return setting, Bundles(disjunct, signs, alpha, beta, weights, ends)
+    return context, Bundles(disjunct, signs, alpha, beta, weights, ends)
 
 
-def rounding_of(setting: Setting) -> Rounding | None:
+def rounding_of(context: BundleContext) -> Rounding | None:
     """Rounding errors of backward passes over the whole domain, valid for every bundle; None for
     smooth networks, where lines in a bundle can be steeper than over the whole domain."""
-    query = setting.query
+    query = context.query
     linear = all(activation is RELU for activation in query.network.activations)
-    return Rounding(query.network, query.domain, setting.bounds) if linear else None
+    return Rounding(query.network, query.domain, context.bounds) if linear else None
 
 
 def children(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
@@ -176,11 +179,11 @@ class Cut(NamedTuple):
     column: Tensor  # [bundles] the index of a smooth neuron's value, -1 if it has none of its own
 
 
-def cut(setting: Setting, bounded: BoundedBundles, at: Tensor, neuron: Tensor) -> Cut | None:
+def cut(context: BundleContext, bounded: BoundedBundles, at: Tensor, neuron: Tensor) -> Cut | None:
     """Where the neurons [at] of the bundles `at` are split; None if all are ReLUs."""
-    if setting.query.network.piecewise_linear:
+    if context.query.network.piecewise_linear:
         return None
-    return Cut(split_points(bounded.bounds.at(at), neuron), setting.columns[neuron])
+    return Cut(split_points(bounded.bounds.at(at), neuron), context.columns[neuron])
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,18 +204,20 @@ class BoundedBundles:
         return torch.where(signs == 0, stable, signs)
 
 
-def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) -> BoundedBundles:
+def bound(
+    context: BundleContext, bundles: Bundles, rounding: Rounding | None = None
+) -> BoundedBundles:
     """Optimised bounds of each bundle's rows; `rounding` is that of the whole domain, if known."""
-    query, widths = setting.query, setting.widths
+    query, widths = context.query, context.widths
     signs, ends = torch.split(bundles.signs, widths, -1), bundles.intervals(widths)
-    bounds = setting.bounds.within(signs, ends)
-    rows = setting.rows[bundles.disjunct]
+    bounds = context.bounds.within(signs, ends)
+    rows = context.rows[bundles.disjunct]
     result = ascend(
         Rows(query.network, query.domain, len(widths), rows, bounds, signs, rounding, ends),
-        begin=setting.multipliers(bundles),
-        coarse=setting.coarse,
-        ascent=_for_depth(setting.ascent, bundles),
-        done=lambda least: setting.budget.expired(),
+        begin=context.multipliers(bundles),
+        coarse=context.coarse,
+        ascent=_for_depth(context.ascent, bundles),
+        done=lambda least: context.budget.expired(),
     )
     alpha, beta, weights = result.multipliers
     found = replace(

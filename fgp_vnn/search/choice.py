@@ -14,40 +14,42 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.lines import Lines
 from fgp_vnn.bounds.slopes import Rows
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, children, cut
+from fgp_vnn.search.bundles import BoundedBundles, BundleContext, Bundles, children, cut
 
 
-def choose(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
-    """The neuron to split in each of the bundles `at`; the bounds of the setting are one per child
+def choose(context: BundleContext, bounded: BoundedBundles, at: Tensor) -> Tensor:
+    """The neuron to split in each of the bundles `at`; the bounds of the context are one per child
     (first all off, then all on), or the same for all."""
     # A score that overflows is still preferred to a neuron that cannot be split.
-    gains = setting.score(setting, bounded, at).nan_to_num()
+    gains = context.score(context, bounded, at).nan_to_num()
     score = torch.where(bounded.crossing[at], gains, -torch.inf)
-    count = min(setting.candidates, score.shape[-1])
+    count = min(context.candidates, score.shape[-1])
     top = score.topk(count, dim=-1)
     if count == 1:
         return top.indices[:, 0]
     candidates = top.indices.unbind(-1)
-    if setting.query.network.piecewise_linear:
-        parents = _Parents.of(setting, bounded.bundles.at(at))
-        found = [_of_relus(setting, parents, neuron) for neuron in candidates]
+    if context.query.network.piecewise_linear:
+        parents = _Parents.of(context, bounded.bundles.at(at))
+        found = [_of_relus(context, parents, neuron) for neuron in candidates]
     else:
-        found = [_of_intervals(setting, bounded, at, neuron) for neuron in candidates]
+        found = [_of_intervals(context, bounded, at, neuron) for neuron in candidates]
     outlook = torch.stack([least.clamp(max=0).view(2, -1).sum(0) for least in found], -1)
     outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-def _of_intervals(setting: Setting, bounded: BoundedBundles, at: Tensor, neuron: Tensor) -> Tensor:
+def _of_intervals(
+    context: BundleContext, bounded: BoundedBundles, at: Tensor, neuron: Tensor
+) -> Tensor:
     """The bounds [2 at] that both children start with; smooth neurons have new lines in them."""
-    network, domain = setting.coarse or (setting.query.network, setting.query.domain)
-    widths, dtype = setting.widths, network.dtype
-    both = children(bounded.bundles.at(at), neuron, cut(setting, bounded, at, neuron))
+    network, domain = context.coarse or (context.query.network, context.query.domain)
+    widths, dtype = context.widths, network.dtype
+    both = children(bounded.bundles.at(at), neuron, cut(context, bounded, at, neuron))
     signs, ends = torch.split(both.signs, widths, -1), both.intervals(widths)
-    bounds = setting.bounds.to(dtype).within(signs, ends)
-    rows = setting.rows[both.disjunct].to(dtype)
+    bounds = context.bounds.to(dtype).within(signs, ends)
+    rows = context.rows[both.disjunct].to(dtype)
     asked = Rows(network, domain, len(widths), rows, bounds, signs, ends=ends)
-    least = asked.backward(setting.multipliers(both).to(dtype)).least.squeeze(-1)
+    least = asked.backward(context.multipliers(both).to(dtype)).least.squeeze(-1)
     # A bound of a bundle holds in its children, whatever their lines.
     return torch.fmax(least, bounded.result.least[at, 0].to(dtype).repeat(2))
 
@@ -60,26 +62,26 @@ class _Parents(NamedTuple):
     beta: list[Tensor]  # [bundles, 1, n_k] signed
 
     @classmethod
-    def of(cls, setting: Setting, bundles: Bundles) -> _Parents:
-        network = setting.coarse[0] if setting.coarse else setting.query.network
+    def of(cls, context: BundleContext, bundles: Bundles) -> _Parents:
+        network = context.coarse[0] if context.coarse else context.query.network
         some = torch.arange(len(bundles.signs), device=bundles.signs.device)
-        signs = torch.split(bundles.signs, setting.widths, -1)
-        begin = setting.multipliers(bundles).to(network.dtype)
+        signs = torch.split(bundles.signs, context.widths, -1)
+        begin = context.multipliers(bundles).to(network.dtype)
         # Both children of a bundle have its bounds, up to the sign of one neuron.
-        lines = setting.bounds.at(some).to(network.dtype).within(signs).lines(begin.alpha)
-        rows = begin.mix(setting.rows[bundles.disjunct].to(network.dtype))
+        lines = context.bounds.at(some).to(network.dtype).within(signs).lines(begin.alpha)
+        rows = begin.mix(context.rows[bundles.disjunct].to(network.dtype))
         beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
         return cls(lines, rows, beta)
 
 
-def _of_relus(setting: Setting, parents: _Parents, neuron: Tensor) -> Tensor:
+def _of_relus(context: BundleContext, parents: _Parents, neuron: Tensor) -> Tensor:
     """The bounds [2 bundles] that both children start with; only one neuron has new lines."""
-    network, domain = setting.coarse or (setting.query.network, setting.query.domain)
-    count, depth = len(neuron), len(setting.widths)
+    network, domain = context.coarse or (context.query.network, context.query.domain)
+    count, depth = len(neuron), len(context.widths)
     signs = torch.zeros(2, count, 1, network.neurons, dtype=torch.int8, device=neuron.device)
     index = neuron.view(1, -1, 1, 1).expand(2, -1, -1, -1)
     signs.scatter_(-1, index, signs.new_tensor([-1, 1]).view(2, 1, 1, 1).expand_as(index))
-    pairs = zip(parents.lines, torch.split(signs, setting.widths, -1), strict=True)
+    pairs = zip(parents.lines, torch.split(signs, context.widths, -1), strict=True)
     lines = [_closed(line, sign) for line, sign in pairs]
     rows, *beta = (torch.cat([part, part]) for part in (parents.rows, *parents.beta))
     return backward(network, domain, depth, rows, lines, beta=beta).least.squeeze(-1)

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import read
 from fgp_vnn.search.best_first import Visited
-from fgp_vnn.search.bundles import Setting
+from fgp_vnn.search.bundles import BundleContext
 from fgp_vnn.search.clipped_neurons import Clipping, clip_neurons, near, promised
 from fgp_vnn.search.waiting_bounds import waiting_bounds, with_waiting
 
@@ -44,24 +44,24 @@ class BundleClipper:
     seen: int = 0  # bundles clipped so far
     tried: int = 0  # of these, the number clipped twice
 
-    def clip(self, setting: Setting, visited: Visited) -> Visited:
+    def clip(self, context: BundleContext, visited: Visited) -> Visited:
         """Copy of `visited` with tighter bounds for the children of open bundles; bundles that turn
         out to hold no counterexample are closed."""
         bounded, _, closed, _ = visited
         sides = (torch.cat(side, -1) for side in (bounded.bounds.lower, bounded.bounds.upper))
         now = visited._replace(held=waiting_bounds(*sides))
         at = torch.arange(len(closed), device=closed.device)
-        if setting.ascent.looks:
-            at = at[~closed & near(setting, bounded, self.clipping.numbers.near)]
+        if context.ascent.looks:
+            at = at[~closed & near(context, bounded, self.clipping.numbers.near)]
         if not len(at):
             return now
         self.seen += len(at)
-        if not setting.ascent.looks or not self._tries:
-            return _clipped(setting, self._chosen, now, at)
+        if not context.ascent.looks or not self._tries:
+            return _clipped(context, self._chosen, now, at)
         gains = list[Tensor]()
         for clipping in (self.clipping, self._thorough):
-            now = _clipped(setting, clipping, now, at)
-            gains.append(_gained(setting, visited, now, at).sum())
+            now = _clipped(context, clipping, now, at)
+            gains.append(_gained(context, visited, now, at).sum())
         usual, more = read(*gains)
         # The later bundles of a search say more about it than the first ones.
         self.gains = self.gains[0] / 2 + usual, self.gains[1] / 2 + more
@@ -88,20 +88,20 @@ class BundleClipper:
         return replace(self.clipping, numbers=replace(numbers, costly=part, clipped=most))
 
 
-def _clipped(setting: Setting, clipping: Clipping, now: Visited, at: Tensor) -> Visited:
+def _clipped(context: BundleContext, clipping: Clipping, now: Visited, at: Tensor) -> Visited:
     """Copy of `now` with the bounds of some more neurons recomputed in the bundles `at`."""
     held = now.held
-    bounded = replace(now.bounded, bounds=with_waiting(setting, held).bounds)
-    low, high = clip_neurons(setting, clipping, bounded, at)
+    bounded = replace(now.bounded, bounds=with_waiting(context, held).bounds)
+    low, high = clip_neurons(context, clipping, bounded, at)
     closed = now.closed.index_copy(0, at, now.closed[at] | (low > high).any(-1))
     sides = zip((held["lower"], held["upper"]), (low, torch.maximum(low, high)), strict=True)
     lower, upper = (whole.to(some).index_copy(0, at, some) for whole, some in sides)
     return now._replace(closed=closed, held=waiting_bounds(lower, upper))
 
 
-def _gained(setting: Setting, before: Visited, after: Visited, at: Tensor) -> Tensor:
+def _gained(context: BundleContext, before: Visited, after: Visited, at: Tensor) -> Tensor:
     """Improvement of each bundle's lower bound [at], capped at the amount it needs to reach 0."""
-    bounds = with_waiting(setting, after.held).bounds
+    bounds = with_waiting(context, after.held).bounds
     lacks = -before.level[at].clamp(max=0)
     rise = torch.minimum(promised(before.bounded, bounds, at), lacks)
     gained = torch.where(after.closed[at], lacks, rise)

@@ -26,7 +26,7 @@ from fgp_vnn.budget.capacity import parts, rows_at_once
 from fgp_vnn.domain.caps import Caps, left_of, recast
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
-from fgp_vnn.search.bundles import BoundedBundles, Setting
+from fgp_vnn.search.bundles import BoundedBundles, BundleContext
 from fgp_vnn.strategy import Neurons
 
 _HARDLY = 0.01  # part of the cost of chords that has to be gained
@@ -44,10 +44,10 @@ class Clipping:
     numbers: Neurons  # how many neurons to bound, and in which bundles
 
     @classmethod
-    def of(cls, setting: Setting, numbers: Neurons) -> Clipping:
+    def of(cls, context: BundleContext, numbers: Neurons) -> Clipping:
         """The clipping of a search."""
-        network, domain = setting.coarse or (setting.query.network, setting.query.domain)
-        rounding = Rounding(network, domain, outwards(setting.bounds, network))
+        network, domain = context.coarse or (context.query.network, context.query.domain)
+        rounding = Rounding(network, domain, outwards(context.bounds, network))
         return cls(network, domain, rounding, numbers)
 
     @property
@@ -57,27 +57,27 @@ class Clipping:
 
 
 def clip_neurons(
-    setting: Setting, clipping: Clipping, bounded: BoundedBundles, at: Tensor
+    context: BundleContext, clipping: Clipping, bounded: BoundedBundles, at: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles `at`,
     recomputed for some neurons of each. A bundle with lower > upper has no counterexample."""
     before, most = bounded.bounds.at(at), clipping.numbers.clipped
-    bounds, caps = outwards(before, clipping.network), _caps(setting, clipping.domain, bounded, at)
+    bounds, caps = outwards(before, clipping.network), _caps(context, clipping.domain, bounded, at)
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
     # Without `looks` nothing is read back from the device: every layer gets the same number.
     each = max(1, most // (len(losses) - 1))
     counts: list[float] = [min(each, loss.shape[-1]) for loss in losses]
-    if setting.ascent.looks:
+    if context.ascent.looks:
         least = _threshold(whole, most, clipping.numbers.costly)
         counts = read(*(((loss > 0) & (loss >= least)).sum(-1).amax() for loss in losses))
     known = bounds.first(1)
     lowers, uppers = list(bounds.lower), list(bounds.upper)
     for k in range(1, len(losses)):
-        if counts[k] and not setting.budget.expired():
+        if counts[k] and not context.budget.expired():
             # The same number in each bundle: one that needs fewer gets its next neurons too.
             neurons = losses[k].topk(int(counts[k]), -1).indices
-            low, high = _over_caps(clipping, caps, k, neurons, known.lines(), setting.budget)
+            low, high = _over_caps(clipping, caps, k, neurons, known.lines(), context.budget)
             low = torch.fmax(lowers[k].gather(-1, neurons), low)
             high = torch.fmin(uppers[k].gather(-1, neurons), high)
             lowers[k] = lowers[k].scatter(-1, neurons, low)
@@ -162,10 +162,10 @@ def promised(bounded: BoundedBundles, after: LayerBounds, at: Tensor) -> Tensor:
     return torch.where(rise > _HARDLY * cost, rise, 0.0).nan_to_num(0.0, 0.0, 0.0)
 
 
-def _caps(setting: Setting, domain: Domain, bounded: BoundedBundles, at: Tensor) -> Caps:
+def _caps(context: BundleContext, domain: Domain, bounded: BoundedBundles, at: Tensor) -> Caps:
     """The caps that the bundles' linear bounds leave of the domain, which may be rounded."""
     weight, value = lowered(linear_of(bounded))
-    return left_of(domain, *recast(setting.query.domain, domain, weight[at], value[at]))
+    return left_of(domain, *recast(context.query.domain, domain, weight[at], value[at]))
 
 
 def linear_of(bounded: BoundedBundles) -> Backward:
@@ -181,12 +181,12 @@ def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
     weight, constant, least, nominal = (part.squeeze(1) for part in linear[:4])
     size_of = unit(constant.dtype)
     slack = nominal - least + size_of.share(4) * (constant.abs() + nominal.abs())
-    return weight, constant - slack - 8 * size_of.lost
+    return weight, constant - slack - 8 * size_of.underflow
 
 
-def near(setting: Setting, bounded: BoundedBundles, part: float) -> Tensor:
+def near(context: BundleContext, bounded: BoundedBundles, part: float) -> Tensor:
     """Which bundles [batch] are below 0 by at most this part of the range of their linear bound."""
     linear = linear_of(bounded)
-    domain, weight = setting.query.domain, linear.weight
+    domain, weight = context.query.domain, linear.weight
     width = (domain.support(weight) + domain.support(-weight)).squeeze(-1)
     return -linear.least.squeeze(-1) <= part * width

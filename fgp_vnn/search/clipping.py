@@ -43,7 +43,7 @@ def _limits(box: Box, passed: Backward) -> tuple[Tensor, Tensor]:
     center = box.center.unsqueeze(-2)
     size_of = unit(weight.dtype)
     reach = room / weight.abs()  # infinite or NaN where the row does not depend on the input
-    spare = size_of.share(5) * (reach + radius + center.abs()) + 5 * size_of.lost
+    spare = size_of.share(5) * (reach + radius + center.abs()) + 5 * size_of.underflow
     limit = reach - radius + spare  # a quotient and three sums
     nothing = torch.full_like(limit, torch.inf)
     upper = torch.where(weight > 0, center + limit, nothing)

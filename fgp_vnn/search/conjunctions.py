@@ -22,7 +22,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.strategy import Inputs
 
 
-class Combined(NamedTuple):
+class WeighedRows(NamedTuple):
     """Bounds that the rows of each disjunct give together."""
 
     closed: Tensor  # [batch, disjuncts] proved not to be met
@@ -31,7 +31,7 @@ class Combined(NamedTuple):
     points: Tensor | None  # [batch, disjuncts of several rows, inputs] candidates
 
 
-def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Combined:
+def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> WeighedRows:
     """Weigh the rows of each disjunct against each other in a batch of boxes [batch, inputs].
 
     Only disjuncts that no single row closes are weighed; the others have weights of 0.
@@ -39,7 +39,7 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Com
     closed, almost = query.closed(passed.least), query.closed(passed.nominal)
     weights = (~closed).to(passed.least.dtype)[:, query.disjunct]
     if not query.conjunctions:
-        return Combined(closed, almost, weights, None)
+        return WeighedRows(closed, almost, weights, None)
     points = box.center.unsqueeze(-2).repeat(1, query.disjuncts, 1)
     for disjuncts, rows in query.conjunctions:
         which, number = torch.nonzero(~closed[:, disjuncts], as_tuple=True)  # [pairs] each
@@ -53,7 +53,7 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Com
         weights[pairs] = best.share * game.scale
         points[which, disjunct] = point
     several = torch.cat([disjuncts for disjuncts, _ in query.conjunctions]).sort().values
-    return Combined(closed, almost, weights, points[:, several])
+    return WeighedRows(closed, almost, weights, points[:, several])
 
 
 class _Rows(NamedTuple):
@@ -87,7 +87,7 @@ class _Game:
         size_of, count = unit(value.dtype), value.shape[-1]
         self.box, self.given = box, given
         # The underflow of this difference is subtracted before it is scaled.
-        self._level = value - (error + size_of.lost)
+        self._level = value - (error + size_of.underflow)
         # A support is at least `lost`, so this does not divide by 0.
         self.scale = 1 / (box.outer_support(weight) + value.abs())
         # After scaling, the sizes of all terms sum to 1. A term is rounded in its product and
@@ -96,7 +96,7 @@ class _Game:
         # enough for both.
         steps = weight.shape[-1] + 2 * count + 20
         widths = (box.upper - box.lower).sum(-1)
-        self._small = size_of.share(steps) + size_of.lost * (6 * count + 8) * (1 + widths)
+        self._small = size_of.share(steps) + size_of.underflow * (6 * count + 8) * (1 + widths)
 
     def play(self, share: Tensor) -> _Played:
         """Play weights [pairs, m] against the points that minimise their sums."""

@@ -153,7 +153,7 @@ def _weigh(rows: CurvedRows, given: _Pairs) -> _Best:
     exponent = _tame(rate * given.alone * scale)
     # All sizes sum to 1: the rounding error of the products and sums here is a share of that.
     spare = size_of.share(2 * count + shape.columns + 16)
-    spare = spare + size_of.lost * 8 * count * shape.columns
+    spare = spare + size_of.underflow * 8 * count * shape.columns
     best: _Best | None = None
     for turn in range(1, (numbers.curved_mixing if count > 1 else 1) + 1):
         weights = torch.softmax(exponent, -1) * scale  # [pairs, m]

@@ -22,10 +22,10 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.sets import L2Ball
-from fgp_vnn.regions.polyhedra import region_spaces
+from fgp_vnn.regions.region_halfspaces import region_spaces
 from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, set_out
+from fgp_vnn.search.bundles import BoundedBundles, BundleContext, Bundles, bound, context_and_root
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.rebound import empty_ones, over_caps
@@ -40,13 +40,13 @@ class Distance(Goal):
     """
 
     def __init__(
-        self, ball: SearchBall, reporter: Reporter, setting: Setting, strategy: Strategy
+        self, ball: SearchBall, reporter: Reporter, context: BundleContext, strategy: Strategy
     ) -> None:
-        self.ball, self.reporter, self.setting = ball, reporter, setting
+        self.ball, self.reporter, self.context = ball, reporter, context
         self.stuck = torch.inf  # the lowest level of a region that cannot be raised
         self.leaves = 0  # bundles that turned out to be regions
         self._projections = strategy.projections
-        self._small = 0 < setting.query.network.neurons <= strategy.hidden.small
+        self._small = 0 < context.query.network.neurons <= strategy.hidden.small
         self._rise = strategy.hidden.rise * ball.radius
 
     def first(self, count: int) -> Held:
@@ -82,7 +82,7 @@ class Distance(Goal):
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """Bound the distances of regions by projections."""
         kept, signs = visited.bounded.bundles.at(at), visited.bounded.regions(at)
-        query, budget = replace(self.setting.query, domain=self.ball.free()), self.setting.budget
+        query, budget = replace(self.context.query, domain=self.ball.free()), self.context.budget
         self.leaves += len(at)
         for some in parts(len(at), polyhedra_at_once(query.network, budget.at_once)):
             spaces = region_spaces(query, signs[some], kept.disjunct[some])
@@ -99,8 +99,8 @@ class Distance(Goal):
         chosen = choose(self._local(halves, level.repeat(2)), visited.bounded, at)
         return torch.where(self._risen(level, visited.held["based"][at]), -1, chosen)
 
-    def _local(self, held: Held, level: Tensor) -> Setting:
-        """The setting of a batch: the caps of the part of the ball still of interest, and bounds
+    def _local(self, held: Held, level: Tensor) -> BundleContext:
+        """The context of a batch: the caps of the part of the ball still of interest, and bounds
         that hold in them."""
         whole = self.ball.within(self.reporter.goal())
         most = whole.radius if isinstance(whole, L2Ball) else self.ball.radius
@@ -108,12 +108,12 @@ class Distance(Goal):
         # The centre of a clipped box is not the origin.
         origin = None if isinstance(whole, L2Ball) else self.ball.origin
         caps = Caps(whole, held["normal"], level, origin)
-        lower, upper = (torch.split(held[s], self.setting.widths, -1) for s in ("lower", "upper"))
-        coarse = self.setting.coarse
+        lower, upper = (torch.split(held[s], self.context.widths, -1) for s in ("lower", "upper"))
+        coarse = self.context.coarse
         return replace(
-            self.setting,
-            query=replace(self.setting.query, domain=caps),
-            bounds=replace(self.setting.bounds, lower=tuple(lower), upper=tuple(upper)),
+            self.context,
+            query=replace(self.context.query, domain=caps),
+            bounds=replace(self.context.bounds, lower=tuple(lower), upper=tuple(upper)),
             coarse=coarse and (coarse[0], caps.to(coarse[0].device, coarse[0].dtype)),
         )
 
@@ -144,14 +144,14 @@ class Distance(Goal):
         # of all three.
         slack = nominal - least + size_of.share(4) * (constant.abs() + nominal.abs())
         slack = slack + size_of.share(moved.shape[-1] + 6) * moved.abs().sum(-1)
-        slack = slack + size_of.lost * (4 * moved.shape[-1] + 8 + weight.abs().sum(-1))
+        slack = slack + size_of.underflow * (4 * moved.shape[-1] + 8 + weight.abs().sum(-1))
         value = constant + moved.sum(-1) - slack
         return both(caps, *half_space(caps.whole, weight, value))
 
     def _look(self, bounded: BoundedBundles, alive: Tensor) -> None:
         """Offer the minimisers of the bounds that lie in another class."""
         points = bounded.result.points.flatten(0, 1)[alive]
-        values = self.setting.query.network(points)
+        values = self.context.query.network(points)
         crossed = torch.nonzero(values.amin(-1) <= 0).flatten()
         if len(crossed):
             self.reporter.offer(points[crossed])
@@ -165,8 +165,8 @@ class Distances:
     ) -> None:
         network, neurons = ball.query.network, strategy.neurons
         ascent, choice = strategy.slopes.values, (neurons.candidates, neurons.rule)
-        setting, self.root = set_out(ball.query, ball.bounds, budget, ascent, *choice)
-        self._goal = Distance(ball, reporter, setting, strategy)
+        context, self.root = context_and_root(ball.query, ball.bounds, budget, ascent, *choice)
+        self._goal = Distance(ball, reporter, context, strategy)
         self._most, self._cover = strategy.radius.kept, Cover()
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         batch = min(neurons.batch, fit)
@@ -217,7 +217,7 @@ class Distances:
 
         def enough() -> bool:
             self.report()
-            expired = goal.setting.budget.expired()
+            expired = goal.context.budget.expired()
             return until() or expired or frontier.lowest >= goal.stuck
 
         self._search.run(enough)
@@ -235,8 +235,8 @@ class Distances:
         return [] if self._cover.full else [*self._cover.parts, *self._search.waiting()]
 
 
-def _caps_of(setting: Setting) -> Caps:
-    caps = setting.query.domain
+def _caps_of(context: BundleContext) -> Caps:
+    caps = context.query.domain
     if not isinstance(caps, Caps):
         raise AssertionError("a batch is bounded over its caps")
     return caps

@@ -23,8 +23,8 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query, ask_values
-from fgp_vnn.search.best_first import BestFirst, Cover, forget
-from fgp_vnn.search.bundles import Bundles, Setting, set_out
+from fgp_vnn.search.best_first import BestFirst, Cover, keep_nothing
+from fgp_vnn.search.bundles import BundleContext, Bundles, context_and_root
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.neighbours import neighbours
 from fgp_vnn.search.value import Signs
@@ -66,7 +66,7 @@ def sharpen_layers(
     turn: Turn,
     budget: Budget,
     strategy: Strategy,
-    keep: KeepCover = forget,
+    keep: KeepCover = keep_nothing,
     spread: Spread = ALONE,
 ) -> LayerBounds:
     """Tighten bounds (never loosen them), layer by layer from the second on; as many neurons at a
@@ -84,7 +84,7 @@ def sharpen_layers(
         known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
         neurons = torch.nonzero(_worth(query, known, k)).flatten()
         each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
-        kept = keep is not forget
+        kept = keep is not keep_nothing
         local = dense and not kept and _cheap(query.network, k, strategy.shrinking.products)
         pieces = _pieces(query, k, neurons, each, strategy.hidden, local=local)
         how = _Splits(rounds, dense, kept, budget, strategy, spread.ways)
@@ -123,7 +123,7 @@ def _sharpened(
         asked, before = collapse(asked, before, budget=how.budget, hidden=True)
         asked = drop_unread(asked)
     choice = strategy.slopes.signs, strategy.hidden.candidates, strategy.neurons.rule
-    return _least(*set_out(asked, before, how.budget, *choice), how)
+    return _least(*context_and_root(asked, before, how.budget, *choice), how)
 
 
 def _cheap(network: Network, k: int, products: int) -> bool:
@@ -188,14 +188,14 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
     return ask_values(query.network, query.domain, k, torch.cat([unit, -unit]))
 
 
-def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundles]:
-    """Lower bounds of the rows of a setting, and the bundles that cover the domain for each row, if
+def _least(context: BundleContext, root: Bundles, how: _Splits) -> tuple[Tensor, Bundles]:
+    """Lower bounds of the rows of a context, and the bundles that cover the domain for each row, if
     kept."""
-    hidden, rows, network = how.strategy.hidden, len(root.signs), setting.query.network
-    goal, cover = Signs(setting, how.rounds, hidden.one_in), Cover()
+    hidden, rows, network = how.strategy.hidden, len(root.signs), context.query.network
+    goal, cover = Signs(context, how.rounds, hidden.one_in), Cover()
     frontier = Frontier(how.budget.waiting)
     fit = ascents_at_once(network, len(network.layers), how.budget.at_once // how.ways)
-    keep = cover.keep if how.kept else forget
+    keep = cover.keep if how.kept else keep_nothing
     search = BestFirst(goal, frontier, max(rows, min(hidden.batch, fit)), keep)
     search.begin(root, {})
     tried = False  # whether the gain of the first splits has been checked

@@ -25,7 +25,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once, curved_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
-from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.best_first import keep_nothing
 from fgp_vnn.search.box_attacks import BoxAttacks
 from fgp_vnn.search.box_neurons import BoxNeurons
 from fgp_vnn.search.boxes import (
@@ -57,7 +57,7 @@ def split_inputs(
     confirm: Confirm,
     budget: Budget,
     subdivision: Subdivision,
-    keep: KeepBoxes = forget,
+    keep: KeepBoxes = keep_nothing,
 ) -> Outcome:
     """Search the query's box, halving sides until every part is decided.
 
@@ -79,7 +79,7 @@ class InputSplits(Divisible):
         confirm: Confirm,
         budget: Budget,
         how: Subdivision,
-        keep: KeepBoxes = forget,
+        keep: KeepBoxes = keep_nothing,
     ) -> None:
         if not isinstance(query.domain, Box):
             raise TypeError("inputs are split in boxes only")
@@ -114,7 +114,7 @@ class InputSplits(Divisible):
     def _curved(self) -> CurvedRows | None:
         """Second-order forms, where they apply; certificates do not support them."""
         query, numbers = self.query, self._how.strategy.inputs
-        known = self._keep is forget and query.network.dtype == torch.float64
+        known = self._keep is keep_nothing and query.network.dtype == torch.float64
         fits = known and applies(query.network, numbers.together, numbers.curved_relus)
         return CurvedRows(query, numbers) if fits else None
 
@@ -170,7 +170,7 @@ class InputSplits(Divisible):
 
     def copy(self, confirm: Confirm, budget: Budget, part: int) -> InputSplits:
         fresh = InputSplits(self.query, confirm, budget, self._how)
-        if self._keep is not forget:
+        if self._keep is not keep_nothing:
             fresh._keep = fresh._collect
         # Share what is computed once per network.
         for name in ("_forward", "_curved", "_trial", "_coarse"):

@@ -17,9 +17,9 @@ from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import MapForms, affine_forms, empty
 from fgp_vnn.regions.gaps import Gap
-from fgp_vnn.regions.polyhedra import layer_spaces
 from fgp_vnn.regions.projections import Settled
 from fgp_vnn.regions.refute import Refuter
+from fgp_vnn.regions.region_halfspaces import layer_spaces
 from fgp_vnn.regions.settle import Effort, settle
 from fgp_vnn.strategy import Projections
 
@@ -102,8 +102,8 @@ def settle_regions(
     def hand_over(points: Tensor) -> Counterexample | None:
         return offer(query, confirm, points, network(points), effort.how.offer)
 
-    def proves(case: int, multipliers: Tensor) -> bool:
-        return refuter(signs[open_[case]], multipliers)
+    def proves(polyhedron: int, multipliers: Tensor) -> bool:
+        return refuter(signs[open_[polyhedron]], multipliers)
 
     settled = settle(domain, spaces, network.outputs, hand_over, budget, effort, proves)
     closed = closed.index_copy(0, open_, settled.closed)

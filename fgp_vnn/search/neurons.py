@@ -28,8 +28,8 @@ from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.settle import Effort, why_open
-from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, forget
-from fgp_vnn.search.bundles import Bundles, Setting, bound, rounding_of, set_out
+from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, keep_nothing
+from fgp_vnn.search.bundles import BundleContext, Bundles, bound, context_and_root, rounding_of
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.clip_bundles import BundleClipper
 from fgp_vnn.search.clipped_neurons import Clipping, promised
@@ -46,7 +46,7 @@ from fgp_vnn.strategy import Ascent, Neurons, Strategy
 class Decide(Goal):
     """The goal of deciding whether a point of the domain meets a disjunct of the query."""
 
-    setting: Setting
+    context: BundleContext
     confirm: Confirm
     effort: Effort  # for a region that bounds leave open
     longer: Ascent  # for a region that a certificate has to hold
@@ -64,11 +64,11 @@ class Decide(Goal):
 
     def first(self, count: int) -> Held:
         """Initial data of `count` bundles: their bounds, if these change."""
-        return first_bounds(self.setting.bounds, count) if self.clipper else {}
+        return first_bounds(self.context.bounds, count) if self.clipper else {}
 
     def visit(self, batch: Batch) -> Visited:
-        query, local = self.setting.query, self._local(batch.held)
-        pattern = torch.split(batch.bundles.signs, self.setting.widths, -1)
+        query, local = self.context.query, self._local(batch.held)
+        pattern = torch.split(batch.bundles.signs, self.context.widths, -1)
         bounds = local.bounds.within(pattern)
         empty = empty_ones(bounds, len(batch.level), batch.level.device)
         bounded = bound(replace(local, bounds=bounds.uncrossed()), batch.bundles, self.rounding)
@@ -78,11 +78,11 @@ class Decide(Goal):
         least = bounded.result.least.squeeze(-1)
         closed = empty | positive(least)
         visited = Visited(bounded, least, closed, {})
-        return self.clipper.clip(self.setting, visited) if self.clipper else visited
+        return self.clipper.clip(self.context, visited) if self.clipper else visited
 
-    def _local(self, held: Held) -> Setting:
-        """The setting with the bundles' own bounds, if they have any."""
-        return with_waiting(self.setting, held) if self.clipper else self.setting
+    def _local(self, held: Held) -> BundleContext:
+        """The context with the bundles' own bounds, if they have any."""
+        return with_waiting(self.context, held) if self.clipper else self.context
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """The neuron to split, by the clipped bounds, or -1 to bound the bundle once more. If all
@@ -108,7 +108,7 @@ class Decide(Goal):
     def _repeats(self) -> bool:
         """Whether bundles may be bounded once more; not on a GPU, which the test would stall."""
         clipper = self.clipper
-        return clipper is not None and self.setting.ascent.looks and clipper.clipping.repeats
+        return clipper is not None and self.context.ascent.looks and clipper.clipping.repeats
 
     def done(self, batch: Batch) -> Tensor | None:
         """No bundle is closed while it waits; a mask instead of None allows a neuron of -1."""
@@ -120,19 +120,19 @@ class Decide(Goal):
         are not regions."""
         bundles = visited.bounded.bundles
         proved = bundles.at(at[:0])
-        if self.setting.ascent.storable:
+        if self.context.ascent.storable:
             proved, at = self._prove_by_slopes(bundles, at)
-        if not self.setting.query.network.piecewise_linear:
+        if not self.context.query.network.piecewise_linear:
             self.unsettled += len(at)
         elif len(at):
             decided = decide_regions(
-                self.setting.query,
+                self.context.query,
                 visited.bounded.regions(at),
                 bundles.disjunct[at],
                 self.confirm,
-                self.setting.budget,
+                self.context.budget,
                 self.effort,
-                self.setting.bounds,
+                self.context.bounds,
             )
             self.found = decided.found
             self.leaves += len(at)
@@ -145,7 +145,7 @@ class Decide(Goal):
         """The bundles among `at` that a longer ascent closes, and the numbers of the others.
         Projections would settle them without multipliers that a certificate can hold."""
         ascent = replace(self.longer, storable=True)
-        bounded = bound(replace(self.setting, ascent=ascent), bundles.at(at))
+        bounded = bound(replace(self.context, ascent=ascent), bundles.at(at))
         closed = positive(bounded.result.least.squeeze(-1))
         return bounded.bundles.at(torch.nonzero(closed).flatten()), at[~closed]
 
@@ -155,10 +155,10 @@ class NeuronSplits(Divisible):
 
     def __init__(self, goal: Decide, search: BestFirst, neurons: Neurons) -> None:
         self.goal, self.search, self.neurons = goal, search, neurons
-        self.budget, self.confirm = goal.setting.budget, goal.confirm
+        self.budget, self.confirm = goal.context.budget, goal.confirm
         self.frontier, self.batch, self.found = search.frontier, search.batch, goal.found
         self.kept = list[Bundles]()  # for the next report
-        self.asked = list(range(goal.setting.query.disjuncts))  # disjuncts not decided yet
+        self.undecided = list(range(goal.context.query.disjuncts))  # disjuncts not decided yet
 
     @classmethod
     def begin(
@@ -169,7 +169,7 @@ class NeuronSplits(Divisible):
         budget: Budget,
         strategy: Strategy,
         lp: bool = False,
-        keep: Keep = forget,
+        keep: Keep = keep_nothing,
     ) -> NeuronSplits:
         """Start a search with one bundle per disjunct, and bound these; `bounds` are those of the
         hidden neurons over the whole domain.
@@ -180,14 +180,14 @@ class NeuronSplits(Divisible):
         """
         neurons, slopes = strategy.neurons, strategy.slopes
         choice = neurons.candidates, neurons.rule
-        setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
+        context, root = context_and_root(query, bounds, budget, slopes.bundles, *choice)
         effort = leaf_effort(strategy.projections, lp)
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # A certificate cannot hold bounds that are valid only at counterexamples.
         some = some and neurons.clipped > 0 and network.piecewise_linear
-        clipper = BundleClipper(Clipping.of(setting, neurons)) if some else None
-        rounding = rounding_of(setting)
-        goal = Decide(setting, confirm, effort, slopes.regions, clipper, rounding)
+        clipper = BundleClipper(Clipping.of(context, neurons)) if some else None
+        rounding = rounding_of(context)
+        goal = Decide(context, confirm, effort, slopes.regions, clipper, rounding)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # whose steps may take long, past the deadline
             fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))
@@ -221,28 +221,28 @@ class NeuronSplits(Divisible):
 
     def extend(self, budget: Budget) -> None:
         self.budget = budget
-        self.goal.setting = replace(self.goal.setting, budget=budget)
+        self.goal.context = replace(self.goal.context, budget=budget)
         self.neurons = replace(self.neurons, most=None, most_hopeless=None)
 
     def only(self, disjuncts: Sequence[int]) -> None:
-        """Keep only these of the disjuncts asked about: close the bundles of the others, which are
-        decided elsewhere."""
-        self.asked = [self.asked[d] for d in disjuncts]
+        """Keep only these of the undecided disjuncts, by their position among them: close the
+        bundles of the others, which are decided elsewhere."""
+        self.undecided = [self.undecided[d] for d in disjuncts]
         if waiting := self.frontier.everything():
-            kept = waiting["disjunct"].new_tensor(self.asked)
+            kept = waiting["disjunct"].new_tensor(self.undecided)
             others = torch.nonzero(~torch.isin(waiting["disjunct"], kept)).flatten()
             (share,) = read(self.frontier.take(others)["share"].sum())
             self.search.closed += share
 
     def copy(self, confirm: Confirm, budget: Budget, part: int) -> NeuronSplits:
-        setting = replace(self.goal.setting, budget=budget)
-        goal = replace(self.goal, setting=setting, confirm=confirm, found=None, gaps=[])
+        context = replace(self.goal.context, budget=budget)
+        goal = replace(self.goal, context=context, confirm=confirm, found=None, gaps=[])
         goal.unsettled = goal.leaves = goal.lps = 0
         goal.clipper = goal.clipper and replace(goal.clipper)
         search = BestFirst(goal, Frontier(budget.waiting), self.batch)
         fresh = NeuronSplits(goal, search, self.neurons)
         fresh.part = part
-        if self.search.keep is not forget:
+        if self.search.keep is not keep_nothing:
             search.keep = fresh.kept.append
         return fresh
 
@@ -284,7 +284,7 @@ class NeuronSplits(Divisible):
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
         if goal.unsettled:
             reason = why_open(plural(goal.unsettled, "region"), goal.gaps, lp)
-            if smooth := goal.setting.query.network.smooth_names:
+            if smooth := goal.context.query.network.smooth_names:
                 open_ones = plural(goal.unsettled, "bundle")
                 reason = f"{open_ones} left open in which only {smooth} is not linear"
             return Outcome("unknown", reason=reason, statistics=statistics)

@@ -43,7 +43,7 @@ def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBoun
     sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
     size_of = unit(rows.dtype)
     error = size_of.share(first.operations + 8) * first.magnitude(sizes)
-    error = error + size_of.lost * (2 * first.lost(sizes).forward + 8)
+    error = error + size_of.underflow * (2 * first.underflows(sizes).forward + 8)
     error = error if first.defect is None else error + size_of.grow(4) * first.defect
     middle, high, low = first([caps.center]), caps.support(rows), caps.support(-rows)
     error = error + caps.unsure(rows, torch.maximum(high.abs(), low.abs()))

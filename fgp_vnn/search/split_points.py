@@ -65,5 +65,5 @@ def _best(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
 
 def _area(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
     """Area between the lines of intervals [shares, n]: their width times the gap in the middle."""
-    between = gap(activation, middle(activation.fan(lower, upper)), lower, upper)
+    between = gap(activation, middle(activation.envelope(lower, upper)), lower, upper)
     return between.squeeze(-2) * (upper - lower)

@@ -20,7 +20,7 @@ from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.regions.extreme_points import LinearPrograms, lowest_points
 from fgp_vnn.regions.forms import affine_forms
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Visited
-from fgp_vnn.search.bundles import Bundles, Setting, bound, rounding_of
+from fgp_vnn.search.bundles import BundleContext, Bundles, bound, rounding_of
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.strategy import Neurons, Projections
 
@@ -32,9 +32,9 @@ class Value(Goal):
     the proved bound.
     """
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting, self._rounding = setting, rounding_of(setting)
-        rows = setting.rows
+    def __init__(self, context: BundleContext) -> None:
+        self.context, self._rounding = context, rounding_of(context)
+        rows = context.rows
         self._closed = rows.new_full((len(rows),), torch.inf)  # lowest levels of closed bundles
 
     def enough(self) -> Tensor:
@@ -42,10 +42,10 @@ class Value(Goal):
         return torch.zeros_like(self._closed)
 
     def visit(self, batch: Batch) -> Visited:
-        bounded = bound(self.setting, batch.bundles, self._rounding)
+        bounded = bound(self.context, batch.bundles, self._rounding)
         least = bounded.result.least.squeeze(-1)
         level = below(least)
-        if not self.setting.ascent.storable:
+        if not self.context.ascent.storable:
             # A bound of a bundle holds in its children, also where few steps find a lower one.
             level = torch.maximum(level, batch.level)
         self.look(bounded.result.points.flatten(0, 1))
@@ -111,8 +111,8 @@ class Signs(Value):
     spend splits on high ones.
     """
 
-    def __init__(self, setting: Setting, splits: int, one_in: int) -> None:
-        super().__init__(setting)
+    def __init__(self, context: BundleContext, splits: int, one_in: int) -> None:
+        super().__init__(context)
         self._left, self._one_in = torch.full_like(self._closed, splits, dtype=torch.long), one_in
 
     def share(self, useful: Tensor, each: Tensor) -> Tensor:
@@ -136,8 +136,10 @@ class Least(Value):
     and their multipliers give the level of the region.
     """
 
-    def __init__(self, setting: Setting, lowest: Lowest, gap: Tensor, effort: Projections) -> None:
-        super().__init__(setting)
+    def __init__(
+        self, context: BundleContext, lowest: Lowest, gap: Tensor, effort: Projections
+    ) -> None:
+        super().__init__(context)
         self.lowest, self.gap, self.effort = lowest, gap, effort
         self.regions = 0  # settled so far
 
@@ -151,10 +153,10 @@ class Least(Value):
         return done
 
     def look(self, points: Tensor) -> None:
-        self.lowest.look(points, self.setting.query)
+        self.lowest.look(points, self.context.query)
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        network, budget = self.setting.query.network, self.setting.budget
+        network, budget = self.context.query.network, self.context.budget
         kept = [visited.bounded.bundles.at(at[:0])]
         for some in parts(len(at), polyhedra_at_once(network, budget.at_once)):
             regions = visited.bounded.bundles.at(at[some])
@@ -167,13 +169,13 @@ class Least(Value):
 
     def _pressed(self, regions: Bundles, pattern: Tensor, level: Tensor) -> tuple[Bundles, Tensor]:
         """Regions with the multipliers of their linear programs, and the levels these prove."""
-        query, row = self.setting.query, regions.disjunct
-        split = torch.split(pattern > 0, self.setting.widths, -1)
+        query, row = self.context.query, regions.disjunct
+        split = torch.split(pattern > 0, self.context.widths, -1)
         *layers, output = affine_forms(query.network, query.domain, split)
-        cases = len(row)
+        count = len(row)
 
         def wide(part: Tensor) -> Tensor:
-            return part.expand(cases, *part.shape[1:])
+            return part.expand(count, *part.shape[1:])
 
         index = row.view(-1, 1, 1).expand(-1, query.network.inputs, 1)
         signs = regions.signs.to(level.dtype)  # 0 where the sign is known in the whole domain
@@ -181,9 +183,9 @@ class Least(Value):
         programs = LinearPrograms(
             cost=wide(output.columns).gather(-1, index).squeeze(-1),
             constant=wide(output.values).gather(-1, row.unsqueeze(-1)).squeeze(-1),
-            rows=-torch.cat([level.new_zeros(cases, 0, query.network.inputs), *rows], 1)
+            rows=-torch.cat([level.new_zeros(count, 0, query.network.inputs), *rows], 1)
             * signs.unsqueeze(-1),
-            values=-torch.cat([level.new_zeros(cases, 0), *(wide(f.values) for f in layers)], 1)
+            values=-torch.cat([level.new_zeros(count, 0), *(wide(f.values) for f in layers)], 1)
             * signs,
         )
 
@@ -191,8 +193,8 @@ class Least(Value):
             self.look(points)
             return self.enough()[row]
 
-        beta = lowest_points(query.domain, programs, look, self.setting.budget, self.effort)
-        still = replace(self.setting, ascent=replace(self.setting.ascent, steps=0))
+        beta = lowest_points(query.domain, programs, look, self.context.budget, self.effort)
+        still = replace(self.context, ascent=replace(self.context.ascent, steps=0))
         bounded = bound(still, replace(regions, beta=beta), self._rounding)
         least = bounded.result.least.squeeze(-1)
         better = below(least)
@@ -200,10 +202,10 @@ class Least(Value):
 
 
 class LeastSearch:
-    """One search for the minima of the rows of a setting, which can be continued."""
+    """One search for the minima of the rows of a context, which can be continued."""
 
     def __init__(self, goal: Least, neurons: Neurons) -> None:
-        network, self._budget = goal.setting.query.network, goal.setting.budget
+        network, self._budget = goal.context.query.network, goal.context.budget
         fit = ascents_at_once(network, len(network.layers), self._budget.at_once)
         self._goal = goal
         self._search = BestFirst(goal, Frontier(self._budget.waiting), min(neurons.batch, fit))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import rounded_down
 from fgp_vnn.bounds.layers import LayerBounds
-from fgp_vnn.search.bundles import Setting
+from fgp_vnn.search.bundles import BundleContext
 
 
 def first_bounds(bounds: LayerBounds, count: int) -> dict[str, Tensor]:
@@ -24,11 +24,11 @@ def waiting_bounds(lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
     return {"lower": rounded_down(lower, single), "upper": -rounded_down(-upper, single)}
 
 
-def with_waiting(setting: Setting, waiting: dict[str, Tensor]) -> Setting:
-    """The setting with the bundles' own bounds, which are never wider than those of the whole
+def with_waiting(context: BundleContext, waiting: dict[str, Tensor]) -> BundleContext:
+    """The context with the bundles' own bounds, which are never wider than those of the whole
     domain, for which rounding errors were computed."""
-    dtype, widths = setting.rows.dtype, setting.widths
+    dtype, widths = context.rows.dtype, context.widths
     lower, upper = (torch.split(waiting[s].to(dtype), widths, -1) for s in ("lower", "upper"))
-    lower = tuple(map(torch.maximum, lower, setting.bounds.lower))
-    upper = tuple(map(torch.minimum, upper, setting.bounds.upper))
-    return replace(setting, bounds=replace(setting.bounds, lower=lower, upper=upper))
+    lower = tuple(map(torch.maximum, lower, context.bounds.lower))
+    upper = tuple(map(torch.minimum, upper, context.bounds.upper))
+    return replace(context, bounds=replace(context.bounds, lower=lower, upper=upper))

@@ -124,8 +124,8 @@ class ChainForms:
 
     def _local(self, affine: Dense, size: Tensor, read: Tensor) -> Tensor:
         """Bound on the error of the forms from a map's own roundings, without its defect."""
-        small = (affine.lost([read]).forward + 4) * (1 + self.sizes.sum())
-        return self.unit.share(affine.operations + 8) * size + self.unit.lost * small
+        small = (affine.underflows([read]).forward + 4) * (1 + self.sizes.sum())
+        return self.unit.share(affine.operations + 8) * size + self.unit.underflow * small
 
     def _length(self, rows: Tensor) -> Tensor:
         """Upper bound on the 2-norm of each row [..., n]."""
@@ -169,7 +169,7 @@ class ChainForms:
     def sort(self, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The neurons that are on, the unstable ones, and a bound [n] on |relu(z) - z| if on."""
         # The bounds of a neuron without weights differ only by underflow: relu(z) is nearly z.
-        zero = (lower < 0) & (lower >= -self.unit.nothing) & (upper > 0)
+        zero = (lower < 0) & (lower >= -self.unit.negligible) & (upper > 0)
         on = torch.nonzero((lower >= 0) | zero).flatten()
         crossing = torch.nonzero((lower < 0) & (upper > 0) & ~zero).flatten()
         return on, crossing, torch.where(zero, -lower, 0.0)
@@ -214,7 +214,7 @@ class ChainForms:
             total, size = self._weighed(forms.rows[:, n + 1 :], self.sizes[n + 1 :])
             terms, reach = terms + size, reach + size / 2
         slack = self.unit.share(2 * columns + 18) * terms
-        slack = slack + self.unit.grow(8) * forms.error + self.unit.lost * (4 * columns + 8)
+        slack = slack + self.unit.grow(8) * forms.error + self.unit.underflow * (4 * columns + 8)
         middle, reach = middle + total / 2, reach + slack
         return below(middle - reach), above(middle + reach)
 
@@ -255,14 +255,14 @@ class ChainForms:
             rows[:, : group.begin] += (coefficient * slope) @ group.forms.rows
             error = error + size @ group.forms.error
             small = (2 * count + 8 + size.sum(-1)) * columns
-            error = error + self.unit.lost * (small + size @ (4 + group.upper))
+            error = error + self.unit.underflow * (small + size @ (4 + group.upper))
             terms = terms + size @ group.terms
         # The terms ever added to a row sum to at most `terms` in magnitude. Each group rounds them
         # in a product with its slope, two sums over the group and two more; the support follows.
         steps = 2 * (most + 8) * (len(self.groups) + 2)
         error = self.unit.grow(steps) * error + self.unit.share(steps) * terms
         reach = self.domain.support(-rows[:, :n])
-        return below(rows[:, n] - reach - (error + self.unit.lost * (4 * most + 8)))
+        return below(rows[:, n] - reach - (error + self.unit.underflow * (4 * most + 8)))
 
     def dense(self, forms: BoundedForms) -> Dense:
         """The forms as a map of the condensed network, which reads x and the groups before it."""
@@ -274,7 +274,7 @@ class ChainForms:
         shift = weights[0] @ center
         total = weights[0].abs() @ center.abs() + rows[:, n].abs()
         extra = self.unit.share(n + 4) * total
-        extra = extra + self.unit.lost * (2 * n + 4 + weights[0].abs().sum(-1))
+        extra = extra + self.unit.underflow * (2 * n + 4 + weights[0].abs().sum(-1))
         sources = tuple(range(len(groups) + 1))
         error = self.unit.grow(2) * (forms.error + extra)
         return Dense(sources, tuple(weights), rows[:, n] - shift, error)

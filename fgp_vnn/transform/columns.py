@@ -145,9 +145,10 @@ class _Work(ChainForms):
         if affine.defect is not None:
             carried = carried + affine.defect
         most = torch.stack([size.amax() for size in sizes]).amax().clamp(min=1)
-        small = (affine.lost(sizes).forward + 4 + most) * (1 + self.sizes.sum())
+        small = (affine.underflows(sizes).forward + 4 + most) * (1 + self.sizes.sum())
         error = self.unit.grow(affine.operations + 8) * carried
-        error = error + self.unit.share(affine.operations + 8) * size + 2 * self.unit.lost * small
+        lost = 2 * self.unit.underflow * small
+        error = error + self.unit.share(affine.operations + 8) * size + lost
         self._forget()
         return BoundedForms(pushed.T, error, size)
 

@@ -200,8 +200,10 @@ def _places(curve: Curve, limits: Sequence[Fraction], directions: Sequence[int])
     way = torch.tensor(directions, dtype=torch.float64)
     for power in _NEAR:
         trial = high + way * (1 + high.abs()) * 2.0**-power
-        fan = curve.fan(trial.unsqueeze(0), trial.unsqueeze(0))
-        bounds = zip(trial.tolist(), fan.least[0].tolist(), fan.greatest[0].tolist(), strict=True)
+        envelope = curve.envelope(trial.unsqueeze(0), trial.unsqueeze(0))
+        bounds = zip(
+            trial.tolist(), envelope.least[0].tolist(), envelope.greatest[0].tolist(), strict=True
+        )
         for number, (place, least, greatest) in enumerate(bounds):
             if isfinite(found[number]) or not within[number]:
                 continue

@@ -72,7 +72,7 @@ def fix_inputs(
         terms = reader.bias.abs() + weight[:, fixed].abs() @ size
         size_of = unit(terms.dtype)
         small = 2 * len(fixed) + 4 + size.sum() + weight[:, fixed].abs().sum(-1)
-        rounding = size_of.share(len(fixed) + 4) * terms + size_of.lost * small
+        rounding = size_of.share(len(fixed) + 4) * terms + size_of.underflow * small
         return _replace_input(reader, weight[:, kept], bias, rounding)
 
     return _rebuild(query, restrict, domain, len(kept)), Lift(values, kept=kept)
@@ -134,7 +134,7 @@ class RowSpace:
             weight = _input_weight(reader)
             bias = reader.bias + weight @ ball.center
             small = 4 * inputs + 4 + weight.abs().sum(-1) + ball.center.abs().sum()
-            defect = left * size + size_of.share(2) * bias.abs() + size_of.lost * small
+            defect = left * size + size_of.share(2) * bias.abs() + size_of.underflow * small
             return _replace_input(reader, inner, bias, defect)
 
         reduced = L2Ball(torch.zeros_like(self.basis[0]), ball.radius * self.stretch)

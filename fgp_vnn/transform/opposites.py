@@ -131,11 +131,12 @@ def _without(
     size_of, count, width = unit(offset.dtype), len(pairs.gone), most.shape[-1]
     if layer.defect is not None:
         each = layer.defect[pairs.gone] + 2 * layer.defect[pairs.kept]
-        defect = defect + (moved.abs() + size_of.lost) @ (each + size_of.lost)
+        defect = defect + (moved.abs() + size_of.underflow) @ (each + size_of.underflow)
     left = weights[k + 1].abs() <= rounded_away * terms[k + 1]
-    gone = weights[k + 1].abs() + size_of.share(count + 4) * terms[k + 1] + 2 * count * size_of.lost
+    lost = 2 * count * size_of.underflow
+    gone = weights[k + 1].abs() + size_of.share(count + 4) * terms[k + 1] + lost
     defect = defect + torch.where(left, gone, 0.0) @ most
-    defect = size_of.grow(count + width + 8) * defect + 4 * (count + width) * size_of.lost
+    defect = size_of.grow(count + width + 8) * defect + 4 * (count + width) * size_of.underflow
     weights[k + 1] = torch.where(left, 0.0, weights[k + 1])
     terms[k + 1] = torch.where(left, 0.0, terms[k + 1])
     # A matrix counts one rounding of its entries per column, but there may be more pairs: `scale`
@@ -143,7 +144,7 @@ def _without(
     order = tuple(sorted(weights))
     scale = 1 + count / max(1, sum(weights[s].shape[1] for s in order if s != k + 1))
     largest = max(float(part.abs().max()) for part in (moved, *own.values(), own_offset))
-    grain = 4 * (count + 1) * (1 + 2 * largest) * size_of.lost / size_of.eps
+    grain = 4 * (count + 1) * (1 + 2 * largest) * size_of.underflow / size_of.eps
     return Dense(
         order,
         tuple(weights[s] for s in order),

@@ -67,11 +67,11 @@ def linearise(
     """Relax the query to a ReLU network of unstable neurons: where this query can be met, so can
     the relaxed one. None if no neuron would be left, or for the reasons given in `collapse`."""
     left, strips = [], list[Strip | None]()
-    parts = zip(bounds.activations, bounds.fans, bounds.lower, bounds.upper, strict=True)
-    for mask, (activation, fan, low, up) in zip(undecided(bounds), parts, strict=True):
-        kept = mask if fan is None else torch.zeros_like(mask)
+    parts = zip(bounds.activations, bounds.envelopes, bounds.lower, bounds.upper, strict=True)
+    for mask, (activation, envelope, low, up) in zip(undecided(bounds), parts, strict=True):
+        kept = mask if envelope is None else torch.zeros_like(mask)
         left.append(torch.nonzero(kept).flatten())
-        strips.append(None if fan is None else strip(activation, fan, low[0], up[0]))
+        strips.append(None if envelope is None else strip(activation, envelope, low[0], up[0]))
     if not any(len(neurons) for neurons in left):
         return None
     return _made_of(query, bounds, left, strips, budget)
@@ -146,7 +146,7 @@ class _Signs:
         nearly = 0.1 * size_of.eps**0.5
         known = lower.isfinite() & upper.isfinite()
         # The bounds of a neuron without weights differ only by underflow.
-        room = nearly * upper.clamp(min=0) + size_of.nothing
+        room = nearly * upper.clamp(min=0) + size_of.negligible
         self.on = lower >= -torch.where(known, room, none)
         slack = torch.where(known, nearly * (-lower).clamp(min=0), none)
         self.off = ~self.on & (upper <= slack)
@@ -244,7 +244,7 @@ def _lost(size: Tensor, own: Strip, target: int) -> Tensor:
     none = ~own.half.isfinite()
     half = torch.where(none, 0.0, own.half)
     each = half + size_of.share(count + 2 * target + 8) * own.centre.abs()
-    found = size @ each + size_of.lost * 4 * count
+    found = size @ each + size_of.underflow * 4 * count
     return torch.where((size[:, none] != 0).any(-1), torch.inf, found)
 
 

@@ -10,7 +10,7 @@ _SIGMOIDS = tested("network/activations/sigmoids.py", _HOLD)
 _GATES = tested("network/activations/gates.py", _HOLD)
 _POWERS = tested("network/activations/powers.py", _HOLD)
 _WAVES = tested("network/activations/waves.py", _HOLD)
-_STEPS = tested("network/activations/steps.py", _HOLD)
+_JUMPS = tested("network/activations/jumps.py", _HOLD)
 _INVERSES = tested("network/activations/inverses.py", _HOLD)
 _PRODUCT = tested(
     "network/activations/product.py",
@@ -105,10 +105,10 @@ ACTIVATIONS: tuple[Change, ...] = (
     ("odd powers are convex", _POWERS, "1 if even else -1", "1"),
     ("arches of sin are exchanged", _WAVES, "== 0, -1.0, 1.0)", "== 0, 1.0, -1.0)"),
     ("two arches are left out", _WAVES, "first + 1, first + 2, first + 3):", "first + 1):"),
-    ("Floor rounds up", _STEPS, 'Rounded("Floor", 1.0, 0.0)', 'Rounded("Floor", 0.0, 1.0)'),
+    ("Floor rounds up", _JUMPS, 'Rounded("Floor", 1.0, 0.0)', 'Rounded("Floor", 0.0, 1.0)'),
     (
         "steps up to a half",
-        _STEPS,
+        _JUMPS,
         "_flat(0.0, -inf, 0.0), _flat(1.0, 0.0, inf)",
         "_flat(0.0, -inf, 0.0), _flat(0.5, 0.0, inf)",
     ),
@@ -159,7 +159,7 @@ ACTIVATIONS: tuple[Change, ...] = (
     ("whole numbers without ends", _QUANTISED, "float(ends.max), shape", "1e9, shape"),
     (
         "Sign jumps at 1",
-        _STEPS,
+        _JUMPS,
         "inf, 0.0), _flat(1.0, 0.0, inf)), (-1.0",
         "inf, 0.0), _flat(1.0, 1.0, inf)), (-1.0",
     ),
@@ -237,7 +237,7 @@ ACTIVATIONS: tuple[Change, ...] = (
     (
         "values of smooth layers like ReLUs",
         _LAYERS,
-        "(fan.least, fan.greatest)",
+        "(envelope.least, envelope.greatest)",
         "(lo.clamp(min=0), up.clamp(min=0))",
     ),
 )

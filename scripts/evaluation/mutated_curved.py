@@ -140,8 +140,8 @@ CURVED: tuple[Change, ...] = (
     (
         "sin bends like cos",
         _BENDS,
-        "return -fan.greatest, -fan.least",
-        "return fan.least, fan.greatest",
+        "return -envelope.greatest, -envelope.least",
+        "return envelope.least, envelope.greatest",
     ),
     (
         "errors of mixed rows are forgotten",

@@ -84,7 +84,7 @@ CUTS: tuple[Change, ...] = (
     (
         "a linear bound with its rounding",
         _CLIPPED_NEURONS,
-        "constant - slack - 8 * size_of.lost",
+        "constant - slack - 8 * size_of.underflow",
         "constant",
     ),
     ("the other side of a half-space", _LEFT, "normal = -weight / size", "normal = weight / size"),
@@ -164,7 +164,7 @@ CUTS: tuple[Change, ...] = (
     (
         "the second clipping forgets the first",
         _COMPARED,
-        "with_waiting(setting, held).bounds)",
+        "with_waiting(context, held).bounds)",
         "now.bounded.bounds)",
     ),
     ("the lesser gain chosen", _COMPARED, "more > self", "more < self"),

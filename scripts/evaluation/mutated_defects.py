@@ -81,8 +81,8 @@ DEFECTS: tuple[Change, ...] = (
     (
         "error: of forms, in their range",
         _FORWARD,
-        "size_of.grow(4) * forms.error + 8 * size_of.lost",
-        "8 * size_of.lost",
+        "size_of.grow(4) * forms.error + 8 * size_of.underflow",
+        "8 * size_of.underflow",
     ),
     (
         "error: of forms, through ReLUs",
@@ -105,7 +105,7 @@ DEFECTS: tuple[Change, ...] = (
     (
         "error: half of an interval is not flushed",
         _INTERVAL,
-        "(high - low) + 2 * size_of.lost for",
+        "(high - low) + 2 * size_of.underflow for",
         "high - low for",
     ),
     ("defect: of a region's map", _FORMS, "error = error + affine.defect", "pass"),
@@ -131,8 +131,8 @@ DEFECTS: tuple[Change, ...] = (
     (
         "error: of the walk, times a lost factor",
         _WALK,
-        "affine.lost([sizes[s] + errors[s] for s in affine.sources])",
-        "affine.lost(read)",
+        "affine.underflows([sizes[s] + errors[s] for s in affine.sources])",
+        "affine.underflows(read)",
     ),
     (
         "error: of the walk, that is no number",
@@ -146,7 +146,7 @@ DEFECTS: tuple[Change, ...] = (
         "sizes if defect is None else sizes + defect",
         "sizes",
     ),
-    ("error: planes of products are exact", _PRODUCT, " - 8 * EPS * size - 8 * LOST", ""),
+    ("error: planes of products are exact", _PRODUCT, " - 8 * EPS * size - 8 * UNDERFLOW", ""),
     ("defect: of turned inputs", _TURNED, "defect = left * size + size", "defect = size"),
     (
         "defect: only what a basis misses",
@@ -163,12 +163,12 @@ DEFECTS: tuple[Change, ...] = (
     (
         "defect: the values at a centre are not rounded",
         _TURNED,
-        " + size_of.share(2) * bias.abs() + size_of.lost * small",
+        " + size_of.share(2) * bias.abs() + size_of.underflow * small",
         "",
     ),
     ("defect: forgotten with old inputs", _TURNED, "defect=defect + before", "defect=defect"),
     ("error: a basis stretches nothing", _TURNED, "ball.radius * self.stretch", "ball.radius"),
-    ("defect: fixed inputs lose nothing", _FIXED, "* terms + size_of.lost * small", "* terms"),
+    ("defect: fixed inputs lose nothing", _FIXED, "* terms + size_of.underflow * small", "* terms"),
     (
         "defect: of a map of a chain",
         _CHAINS,
@@ -233,23 +233,28 @@ DEFECTS: tuple[Change, ...] = (
     (
         "term: defects of pairs do not underflow",
         _PAIRS,
-        " + 4 * (count + width) * size_of.lost",
+        " + 4 * (count + width) * size_of.underflow",
         "",
     ),
     (
         "term: weights of pairs are not flushed",
         _PAIRS,
-        "(moved.abs() + size_of.lost) @",
+        "(moved.abs() + size_of.underflow) @",
         "moved.abs() @",
     ),
-    ("term: single defects are not flushed", _PAIRS, "@ (each + size_of.lost)", "@ each"),
+    ("term: single defects are not flushed", _PAIRS, "@ (each + size_of.underflow)", "@ each"),
     (
         "term: remainders do not round",
         _PAIRS,
-        "size_of.share(count + 4) * terms[k + 1] + 2",
-        "2",
+        "size_of.share(count + 4) * terms[k + 1] + lost",
+        "lost",
     ),
-    ("term: remainders are not flushed", _PAIRS, " + 2 * count * size_of.lost", ""),
+    (
+        "term: remainders are not flushed",
+        _PAIRS,
+        "lost = 2 * count * size_of.underflow",
+        "lost = 0",
+    ),
     (
         "term: pairs are no more than columns",
         _PAIRS,

@@ -43,8 +43,8 @@ INTERVALS: tuple[Change, ...] = (
     (
         "lines for the lower end only",
         _LAYERS,
-        "activation.fan(lower[at].unsqueeze(0), upper[at].unsqueeze(0))",
-        "activation.fan(lower[at].unsqueeze(0), lower[at].unsqueeze(0))",
+        "activation.envelope(lower[at].unsqueeze(0), upper[at].unsqueeze(0))",
+        "activation.envelope(lower[at].unsqueeze(0), lower[at].unsqueeze(0))",
     ),
     (
         "a gap between two halves",

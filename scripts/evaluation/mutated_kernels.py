@@ -220,7 +220,7 @@ KERNELS: tuple[Change, ...] = (
     (
         "defects of merged neurons dropped",
         _OPPOSITES,
-        "defect = defect + (moved.abs() + size_of.lost) @ (each + size_of.lost)",
+        "defect = defect + (moved.abs() + size_of.underflow) @ (each + size_of.underflow)",
         "pass",
     ),
 )

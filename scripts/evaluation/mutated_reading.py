@@ -12,8 +12,8 @@ _ROUNDINGS = tested(
     "transform/test_float32::every_order_of_evaluation_is_within_the_bounds",
 )
 _COMPARE = tested(
-    "network/onnx/compare.py",
-    "network/test_compare::a_weight_that_is_off_by_a_thousandth_is_noticed",
+    "network/onnx/runtime_check.py",
+    "network/test_runtime_check::a_weight_that_is_off_by_a_thousandth_is_noticed",
 )
 _AFFINITY = tested(
     "network/onnx/affinity.py",

@@ -53,7 +53,12 @@ ROUNDING: tuple[Change, ...] = (
     ("rounding: no underflow", _THEOREM, "return 8 * self.tiny", "return 0 * self.tiny"),
     ("rounding: no relative error", _THEOREM, "return operations * self.eps if", "return 0.0 if"),
     ("rounding: no sum is too long", _THEOREM, "<= 0.25 else inf", "<= 0.25 else 0.25"),
-    ("rounding: squares do not underflow", _THEOREM, "sqrt(4 * self.lost * count)", "0.0 * count"),
+    (
+        "rounding: squares do not underflow",
+        _THEOREM,
+        "sqrt(4 * self.underflow * count)",
+        "0.0 * count",
+    ),
     (
         "rounding: overflow as a lower bound",
         _THEOREM,
@@ -138,8 +143,8 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: forms do not underflow",
         _FORWARD,
-        "size_of.lost * (layer.lost(sizes).forward + 4)",
-        "0 * (layer.lost(sizes).forward + 4)",
+        "size_of.underflow * (layer.underflows(sizes).forward + 4)",
+        "0 * (layer.underflows(sizes).forward + 4)",
     ),
     (
         "rounding: regions do not round",
@@ -150,11 +155,11 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: regions do not underflow",
         _REGIONS,
-        "size_of.lost * (gone + 8) * moves",
+        "size_of.underflow * (gone + 8) * moves",
         "0 * moves",
     ),
     ("rounding: the walk does not round", _WALK, " + size_of.share(steps) * size", ""),
-    ("rounding: the walk does not underflow", _WALK, "error + size_of.lost * small", "error"),
+    ("rounding: the walk does not underflow", _WALK, "error + size_of.underflow * small", "error"),
     (
         "rounding: condensed forms do not round",
         _CONDENSE,
@@ -164,7 +169,7 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: condensed forms do not underflow",
         _CONDENSE,
-        " * size + self.unit.lost * small",
+        " * size + self.unit.underflow * small",
         " * size",
     ),
     (
@@ -176,8 +181,8 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: forms by columns do not underflow",
         _COLUMNS,
-        " + 2 * self.unit.lost * small",
-        "",
+        "lost = 2 * self.unit.underflow * small",
+        "lost = 0",
     ),
     (
         "rounding: a map by columns is what it is meant to be",
@@ -236,13 +241,13 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: levels are not rounded down",
         _CAPS,
-        "level = level - size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.lost",
-        "pass",
+        "- size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.underflow",
+        "",
     ),
     (
         "rounding: flushed programs",
         _DEPLOYED,
-        "SINGLE.lost * (self.underflows",
+        "SINGLE.underflow * (self.underflows",
         "0 * (self.underflows",
     ),
 )

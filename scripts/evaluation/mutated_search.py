@@ -64,8 +64,8 @@ _SHARED_NEURONS = tested("search/neurons.py", "engine/test_crew")
 _LEAVES = tested(
     "search/leaves.py", "search/test_leaves::a_region_is_not_closed_by_another_disjunct"
 )
-_POLYHEDRA = tested(
-    "regions/polyhedra.py",
+_REGION_HALFSPACES = tested(
+    "regions/region_halfspaces.py",
     "search/test_leaves::a_region_is_settled_only_as_the_oracle_has_it",
     "search/test_leaves::with_an_lp_every_region_is_decided_as_the_oracle_has_it",
 )
@@ -102,7 +102,7 @@ SEARCH: tuple[Change, ...] = (
         "low = torch.where(gone, torch.inf, low).amin(1)",
         "low = torch.where(gone, -torch.inf, low).amax(1)",
     ),
-    ("rounding of weighed rows dropped", _CONJUNCTIONS, "(error + size_of.lost)", "0"),
+    ("rounding of weighed rows dropped", _CONJUNCTIONS, "(error + size_of.underflow)", "0"),
     (
         "weights of two rows that are not the best",
         tested(
@@ -196,7 +196,7 @@ SEARCH: tuple[Change, ...] = (
     ),
     (
         "a region on the other side of its neurons",
-        _POLYHEDRA,
+        _REGION_HALFSPACES,
         "torch.where(signs > 0, -1, 1)",
         "torch.where(signs > 0, 1, -1)",
     ),
@@ -206,7 +206,7 @@ SEARCH: tuple[Change, ...] = (
         "weights = multipliers.clamp(min=0)",
         "weights = multipliers",
     ),
-    ("rounding of the evidence dropped", _HALFSPACES, " - doubt(domain, spaces, weights)", ""),
+    ("rounding of the evidence dropped", _HALFSPACES, " - sum_error(domain, spaces, weights)", ""),
     (
         "evidence that a tie is empty",
         _HALFSPACES,

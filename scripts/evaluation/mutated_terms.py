@@ -19,7 +19,7 @@ _REBOUND = tested("search/rebound.py", "base/test_rounding_rows")
 
 TERMS: tuple[Change, ...] = (
     ("term: sums are no larger", _THEOREM, "return 1 + self.share(operations)", "return 1.0"),
-    ("term: everything is a neuron", _THEOREM, "sqrt(self.lost / self.eps)", "0.0"),
+    ("term: everything is a neuron", _THEOREM, "sqrt(self.underflow / self.eps)", "0.0"),
     ("term: a centre does not move", _THEOREM, ".double()).abs()\n", ".double()).abs() * 0\n"),
     ("term: a moved centre is free", _THEOREM, "(radius + moved) *", "radius *"),
     (
@@ -131,7 +131,7 @@ TERMS: tuple[Change, ...] = (
         "4 + 2 * part.sum",
         "4 + 1 * part.sum",
     ),
-    ("term: offsets of lines do not round", _BACKWARD, "share * highest(fan) + lost", "lost"),
+    ("term: offsets of lines do not round", _BACKWARD, "share * highest(envelope) + lost", "lost"),
     ("term: lines are not flushed", _BACKWARD, " + lost * (8 + 8 * read)", ""),
     (
         "term: the map below lines",
@@ -168,13 +168,13 @@ TERMS: tuple[Change, ...] = (
     (
         "term: errors of constraints",
         _HALFSPACES,
-        "size_of.grow(steps) * errors + size_of.lost * moves",
-        "size_of.lost * moves",
+        "size_of.grow(steps) * errors + size_of.underflow * moves",
+        "size_of.underflow * moves",
     ),
     (
         "term: constraints are not flushed",
         _HALFSPACES,
-        "size_of.grow(steps) * errors + size_of.lost * moves",
+        "size_of.grow(steps) * errors + size_of.underflow * moves",
         "size_of.grow(steps) * errors",
     ),
     (
@@ -192,7 +192,7 @@ TERMS: tuple[Change, ...] = (
     (
         "term: sums of constraints are not flushed",
         _HALFSPACES,
-        "return weighed + size_of.lost * (6 * count + 8) * moves",
+        "return weighed + size_of.underflow * (6 * count + 8) * moves",
         "return weighed",
     ),
     (
@@ -204,19 +204,19 @@ TERMS: tuple[Change, ...] = (
     (
         "term: errors of rows are not flushed",
         _CONJUNCTIONS,
-        "value - (error + size_of.lost)",
+        "value - (error + size_of.underflow)",
         "value - error",
     ),
     (
         "term: weighed rows do not round",
         _CONJUNCTIONS,
-        "size_of.share(steps) + size_of.lost",
-        "size_of.lost",
+        "size_of.share(steps) + size_of.underflow",
+        "size_of.underflow",
     ),
     (
         "term: weighed rows are not flushed",
         _CONJUNCTIONS,
-        "size_of.lost * (6 * count + 8) * (1 + widths)",
+        "size_of.underflow * (6 * count + 8) * (1 + widths)",
         "0 * widths",
     ),
     (
@@ -243,7 +243,7 @@ TERMS: tuple[Change, ...] = (
     (
         "term: values over caps do not underflow",
         _REBOUND,
-        "size_of.lost * (2 * first.lost(sizes).forward + 8)",
+        "size_of.underflow * (2 * first.underflows(sizes).forward + 8)",
         "0",
     ),
     ("term: a defect over caps", _REBOUND, "error + size_of.grow(4) * first.defect", "error"),

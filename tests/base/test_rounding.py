@@ -261,7 +261,7 @@ def test_merged_neurons_are_within_their_defects(dtype: torch.dtype) -> None:
             error = (
                 size_of.share(affine.operations)
                 * affine.magnitude([sizes[s] for s in affine.sources])
-                + size_of.lost * affine.lost([sizes[s] for s in affine.sources]).forward
+                + size_of.underflow * affine.underflows([sizes[s] for s in affine.sources]).forward
             )
             error = error if affine.defect is None else error + affine.defect
             for i, (a, b) in enumerate(zip(given, before[1], strict=True)):

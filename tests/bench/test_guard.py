@@ -103,7 +103,7 @@ def test_what_goes_wrong_inside_costs_an_answer_but_not_the_worker(
     assert steady.pid == process
 
 
-LOST = {
+UNDERFLOW = {
     "die": "the worker ended by SIGKILL",
     "exit": "the worker ended with exit code 7: the library gave up",
     "hang": "no answer 0.2 s after its limit: killed",
@@ -116,13 +116,13 @@ def test_a_worker_that_is_lost_costs_its_instance_and_is_replaced(
     make: Make, tmp_path: Path
 ) -> None:
     worker, seen = make(), set()
-    for word, reason in LOST.items():
+    for word, reason in UNDERFLOW.items():
         worker.start()
         seen.add(worker.pid)
         answer = worker.run(make_instance(tmp_path, word, timeout=0.3 if word == "hang" else 60))
         assert answer.status == ("error" if reason else "unsat")
         assert answer.reason == reason or (word == "greedy" and answer.reason.startswith(reason))
-    assert len(seen) == len(LOST)
+    assert len(seen) == len(UNDERFLOW)
 
 
 def test_memory_that_the_kernel_does_not_limit_is_watched(make: Make, tmp_path: Path) -> None:

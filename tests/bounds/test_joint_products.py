@@ -149,8 +149,11 @@ def test_planes_that_are_not_those_of_the_middle_regain_nothing() -> None:
     rows = torch.ones(1, 1, 1)
     passed = backward(network, small, 1, rows, bounds.lines(), rounding=rounding)
     gained = (regain(network, small, bounds, passed, rounding)[0].least - passed.least)[:, 0]
-    fan, middle = bounds.fans[0], (bounds.lower[0].double() + bounds.upper[0].double()) / 2
-    assert fan is not None
-    moved = (fan.low[1] != middle.float()).any(-1)
+    envelope, middle = (
+        bounds.envelopes[0],
+        (bounds.lower[0].double() + bounds.upper[0].double()) / 2,
+    )
+    assert envelope is not None
+    moved = (envelope.low[1] != middle.float()).any(-1)
     assert bool(moved.any()) and bool((gained[moved] == 0).all())
     assert not bool(moved.all()) and bool((gained[~moved] > 0).all())

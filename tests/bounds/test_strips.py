@@ -24,7 +24,7 @@ def test_values_lie_in_their_strip(name: str) -> None:
     random = generator(len(name))
     low = 3 * torch.randn(100, generator=random, dtype=torch.float64)
     up = low + 10.0 ** (2 * torch.rand(100, generator=random, dtype=torch.float64) - 1.5)
-    found = strip(activation, activation.fan(low.unsqueeze(0), up.unsqueeze(0)), low, up)
+    found = strip(activation, activation.envelope(low.unsqueeze(0), up.unsqueeze(0)), low, up)
     share = torch.rand(500, 100, generator=random, dtype=torch.float64)
     share[:2] = torch.tensor([[0.0], [1.0]])
     z = low + (up - low) * share
@@ -44,8 +44,8 @@ def test_a_strip_is_about_as_narrow_as_the_function_bends(name: str) -> None:
     halves = []
     for width in (0.02, 0.01):
         lower, upper = low - width, low + width
-        fan = activation.fan(lower.unsqueeze(0), upper.unsqueeze(0))
-        halves.append(strip(activation, fan, lower, upper).half.mean())
+        envelope = activation.envelope(lower.unsqueeze(0), upper.unsqueeze(0))
+        halves.append(strip(activation, envelope, lower, upper).half.mean())
     assert 3.5 < float(halves[0] / halves[1]) < 4.5
 
 
@@ -68,7 +68,7 @@ def test_the_network_that_stands_for_a_smooth_one_has_its_values_up_to_its_error
         values, place = [points], 0
         for k, activation in enumerate(query.network.activations):
             chosen = torch.nonzero(left[k]).flatten()
-            if bounds.fans[k] is None and len(chosen):
+            if bounds.envelopes[k] is None and len(chosen):
                 layer = small.network.layers[place]
                 z = layer([values[s] for s in layer.sources])
                 exact = true[k][:, chosen]

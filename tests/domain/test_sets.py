@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
-from fgp_vnn.regions.halfspaces import project_onto_half_spaces
+from fgp_vnn.regions.projections import project_onto_half_spaces
 from tests.helpers.random_networks import DOMAINS, generator, normal, random_domain, sample
 
 EXACT = ("box", "l2", "l1", "thin box")  # kinds whose support is no upper bound but the maximum

@@ -21,7 +21,7 @@ from fgp_vnn.domain.sets import Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import ask
 from fgp_vnn.regions.forms import affine_forms, empty, gradient
-from fgp_vnn.regions.halfspaces import project_onto_half_spaces
+from fgp_vnn.regions.projections import project_onto_half_spaces
 from fgp_vnn.search.walk.seen_regions import flip_words, pack, unpack
 from fgp_vnn.strategy import Ascent
 from tests.helpers.met import is_met

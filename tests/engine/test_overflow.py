@@ -20,8 +20,8 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.regions.halfspaces import HalfSpaces, binding, contradiction, part_of
-from fgp_vnn.search.bundles import bound, set_out
+from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, part_within_gap, without_implied
+from fgp_vnn.search.bundles import bound, context_and_root
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.walk.patterns import Patterns
 from fgp_vnn.strategy import Ascent
@@ -111,8 +111,8 @@ def test_only_finite_positive_differences_are_proofs() -> None:
     assert positive(gaps).tolist() == [True, True] + [False] * 5
     for bad in BAD:
         pair = torch.tensor([bad, 1.0], dtype=torch.float64)
-        assert part_of(pair, pair.flip(0)).tolist() == [0.0, 0.0]
-    assert part_of(3 * ONE, 0 * ONE) > 1e300  # a constant stays what it is
+        assert part_within_gap(pair, pair.flip(0)).tolist() == [0.0, 0.0]
+    assert part_within_gap(3 * ONE, 0 * ONE) > 1e300  # a constant stays what it is
 
 
 def test_sums_that_overflow_contradict_nothing() -> None:
@@ -132,7 +132,7 @@ def test_a_constraint_that_overflows_takes_no_part_and_harms_no_other(kind: str)
             values = torch.tensor([[0.5, 2.0]], dtype=torch.float64)
             errors = torch.full((1, 2), 1e-12, dtype=torch.float64)
             (rows, values, errors)[part][0, 0] = bad
-            spaces = binding(DOMAINS[kind], HalfSpaces(rows, values, errors))
+            spaces = without_implied(DOMAINS[kind], HalfSpaces(rows, values, errors))
             weights = torch.eye(2, dtype=torch.float64)
             shut = [bool(contradiction(DOMAINS[kind], spaces, w.unsqueeze(0))) for w in weights]
             assert shut == [False, True], (bad, part)
@@ -172,7 +172,7 @@ def test_a_bundle_is_split_at_an_open_neuron_where_gains_overflow(
     network = Network((Dense((0,), (weight,), bias),), Dense((1,), (last,), 0 * ONE), 1)
     query = ask(network, DOMAINS["box"], [ROW])
     bounds = root_bounds(network, query.domain, budget=UNLIMITED)
-    setting, root = set_out(query, bounds, UNLIMITED, Ascent(steps=1), candidates)
-    bounded = bound(setting, root)
+    context, root = context_and_root(query, bounds, UNLIMITED, Ascent(steps=1), candidates)
+    bounded = bound(context, root)
     assert bounded.crossing.tolist() == [[False, False, False, True]]
-    assert choose(setting, bounded, torch.zeros(1, dtype=torch.long)).tolist() == [3]
+    assert choose(context, bounded, torch.zeros(1, dtype=torch.long)).tolist() == [3]

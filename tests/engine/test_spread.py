@@ -19,7 +19,7 @@ from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.root import root_bounds, shared_root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.parallel.spread import ForkedSpread
-from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.best_first import keep_nothing
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Slopes, Strategy
 from tests.helpers.children import children
@@ -151,7 +151,7 @@ def test_led_bounds_are_those_of_one_process(caplog: pytest.LogCaptureFixture) -
         plain = root_bounds(network, domain, budget=UNLIMITED)
         root = partial(shared_root_bounds, network, domain, None, None, UNLIMITED)
         refined = partial(refine_layers, query, plain, strategy.slopes, UNLIMITED, None)
-        turn = partial(sharpen_layers, query, plain, Turn(4), UNLIMITED, strategy, forget)
+        turn = partial(sharpen_layers, query, plain, Turn(4), UNLIMITED, strategy, keep_nothing)
         works: list[Callable[[Spread], LayerBounds]] = [root, refined, turn]
         for work in works:
             alone, led = work(ALONE), ForkedSpread(2, 0.0).lead(work)

@@ -134,10 +134,13 @@ def violations(
     that parabolas through three of them lead to. Long double decides by what it may be off; what it
     does not decide, and all that it finds to be wrong, is compared again in 60 digits.
     """
-    fan = curve.fan(lower, upper)
+    envelope = curve.envelope(lower, upper)
     flat = torch.zeros(1, lower.shape[-1], dtype=lower.dtype)
-    below = torch.cat([fan.low[:, 0], flat]), torch.cat([fan.floor[:, 0], fan.least])
-    above = torch.cat([fan.high[:, 0], flat]), torch.cat([fan.ceiling[:, 0], fan.greatest])
+    below = torch.cat([envelope.low[:, 0], flat]), torch.cat([envelope.floor[:, 0], envelope.least])
+    above = (
+        torch.cat([envelope.high[:, 0], flat]),
+        torch.cat([envelope.ceiling[:, 0], envelope.greatest]),
+    )
     low, up = lower[0].double(), upper[0].double()
     points = _places(low, up, jumps=name in JUMPS)
     values = curve.value(points)
@@ -231,10 +234,10 @@ def _holds_exactly(name: str, sign: int, slope: Tensor, offset: Tensor, at: Tens
 
 def tightness(curve: Activation, lower: Tensor, upper: Tensor) -> Tensor:
     """The least gap [3, n] between the function and each line below, over the interval's width."""
-    fan = curve.fan(lower, upper)
+    envelope = curve.envelope(lower, upper)
     share = torch.linspace(0, 1, 257, dtype=torch.float64).unsqueeze(-1)
     points = lower + share * (upper - lower)  # [samples, n]
-    lines = fan.low[:, 0].unsqueeze(0) * points.unsqueeze(1) + fan.floor[:, 0].unsqueeze(
+    lines = envelope.low[:, 0].unsqueeze(0) * points.unsqueeze(1) + envelope.floor[:, 0].unsqueeze(
         0
     )  # [samples, 3, n]
     return (curve.value(points).unsqueeze(1) - lines).amin(0)

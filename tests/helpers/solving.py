@@ -17,7 +17,7 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.property import Property
 from fgp_vnn.query import Query
-from fgp_vnn.search.best_first import Keep, forget
+from fgp_vnn.search.best_first import Keep, keep_nothing
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import Strategy
 
@@ -50,7 +50,7 @@ def search_neurons(
     budget: Budget,
     strategy: Strategy,
     lp: bool = False,
-    keep: Keep = forget,
+    keep: Keep = keep_nothing,
 ) -> Outcome:
     """What the splits of neurons alone say, of a search from its beginning to its end."""
     search = NeuronSplits.begin(query, bounds, confirm, budget, strategy, lp, keep)

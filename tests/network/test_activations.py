@@ -9,7 +9,7 @@ import torch
 from mpmath import mpf
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.base import Activation, Envelope
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.activations.table import ACTIVATIONS
 from tests.helpers.activation_cases import (
@@ -67,17 +67,17 @@ def test_lines_touch_their_function_where_it_has_no_jump(name: str) -> None:
 @pytest.mark.parametrize("name", ["Reciprocal", "Log", "Sqrt", "Pow -0.5", "Pow 1.5"])
 def test_an_interval_outside_of_the_domain_has_no_bounds(name: str) -> None:
     lower, upper = torch.tensor([[-1.0, -1e-9, -3.0]]), torch.tensor([[1.0, 2.0, 1e-30]])
-    fan = curves()[name].fan(lower.double(), upper.double())
-    assert bool((fan.ceiling == torch.inf).all())
-    assert bool((fan.greatest == torch.inf).all())
+    envelope = curves()[name].envelope(lower.double(), upper.double())
+    assert bool((envelope.ceiling == torch.inf).all())
+    assert bool((envelope.greatest == torch.inf).all())
 
 
 def test_an_interval_with_a_pole_has_no_bounds_on_either_side() -> None:
     """1 / 0 is infinity or minus infinity, by the sign of the 0."""
     lower, upper = torch.tensor([[-1.0, 0.0, -1.0]]), torch.tensor([[1.0, 1.0, 0.0]])
-    fan = curves()["Reciprocal"].fan(lower.double(), upper.double())
-    assert bool((torch.cat([fan.ceiling, -fan.floor]) == torch.inf).all())
-    assert bool((torch.cat([fan.greatest, -fan.least]) == torch.inf).all())
+    envelope = curves()["Reciprocal"].envelope(lower.double(), upper.double())
+    assert bool((torch.cat([envelope.ceiling, -envelope.floor]) == torch.inf).all())
+    assert bool((torch.cat([envelope.greatest, -envelope.least]) == torch.inf).all())
 
 
 def test_every_operator_of_the_table_has_an_exact_function() -> None:
@@ -103,7 +103,7 @@ def test_planes_hold_at_random_places_of_the_box() -> None:
     lower, upper = ends.amin(0, keepdim=True), ends.amax(0, keepdim=True)
     product = Product(torch.arange(200), torch.arange(200, 400))
     for dtype in (torch.float64, torch.float32):
-        fan = product.fan(lower.to(dtype), upper.to(dtype))
+        envelope = product.envelope(lower.to(dtype), upper.to(dtype))
         low, up = lower.to(dtype).double()[0], upper.to(dtype).double()[0]
         shares = torch.rand(6, 400, generator=random, dtype=torch.float64)
         shares[:3] = shares[:3].round()  # corners, where the planes touch
@@ -112,7 +112,10 @@ def test_planes_hold_at_random_places_of_the_box() -> None:
             for i in range(200):
                 u, v = mpf(float(z[i])), mpf(float(z[200 + i]))
                 for line in range(3):
-                    sides = ((1, fan.low, fan.floor), (-1, fan.high, fan.ceiling))
+                    sides = (
+                        (1, envelope.low, envelope.floor),
+                        (-1, envelope.high, envelope.ceiling),
+                    )
                     for sign, slopes, offsets in sides:
                         p, q = (mpf(float(slopes[line, 0, j])) for j in (i, 200 + i))
                         plane = p * u + q * v + mpf(float(offsets[line, 0, i]))
@@ -122,11 +125,11 @@ def test_planes_hold_at_random_places_of_the_box() -> None:
 class _Moved:
     """An activation with other lines than its own."""
 
-    def __init__(self, curve: Activation, fan: Fan) -> None:
-        self._fan, self.value = fan, curve.value
+    def __init__(self, curve: Activation, envelope: Envelope) -> None:
+        self._envelope, self.value = envelope, curve.value
 
-    def fan(self, lower: torch.Tensor, upper: torch.Tensor) -> Fan:
-        return self._fan
+    def envelope(self, lower: torch.Tensor, upper: torch.Tensor) -> Envelope:
+        return self._envelope
 
 
 @pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "SiLU", "Gelu", "Sin", "Square"])
@@ -135,12 +138,12 @@ def test_a_line_that_is_moved_by_a_thousandth_is_found_out(name: str) -> None:
     lower, upper = intervals(name, 100, 3)
     keep = (lower.abs() < 5) & (upper.abs() < 5) & (upper - lower > 0.1)
     lower, upper = lower[keep].unsqueeze(0), upper[keep].unsqueeze(0)
-    fan = curve.fan(lower, upper)
-    height = 0.001 * (1 + fan.greatest - fan.least)
+    envelope = curve.envelope(lower, upper)
+    height = 0.001 * (1 + envelope.greatest - envelope.least)
     for moved in (
-        fan._replace(floor=fan.floor + height),
-        fan._replace(ceiling=fan.ceiling - height),
-        fan._replace(least=fan.least + height),
+        envelope._replace(floor=envelope.floor + height),
+        envelope._replace(ceiling=envelope.ceiling - height),
+        envelope._replace(least=envelope.least + height),
     ):
         assert violations(_Moved(curve, moved), name, lower, upper)[0]  # type: ignore[arg-type]
 

@@ -37,7 +37,7 @@ def test_one_product_charges_what_the_parts_do(
     dtype: torch.dtype, times: float, weight: float, defect: float, terms: float
 ) -> None:
     affine = matrices(weight, defect, terms).to("cpu", dtype)
-    share, lost = unit(dtype).share(affine.operations + 4), unit(dtype).lost
+    share, lost = unit(dtype).share(affine.operations + 4), unit(dtype).underflow
     for size in (0.0, 1.0, 1e15):
         values = [drawn(size, 5, width).to(dtype) for width in WIDTHS]
         kept, plain = (
@@ -51,7 +51,7 @@ def test_one_product_charges_what_the_parts_do(
 
 
 def test_a_row_is_charged_for_each_number_that_it_is_multiplied_by() -> None:
-    affine, lost = matrices(0.0, 0.0, 0.0), unit(torch.float64).lost
+    affine, lost = matrices(0.0, 0.0, 0.0), unit(torch.float64).underflow
     values = [drawn(1.0, width) for width in WIDTHS]
     read = float(1 + sum(value.sum() for value in values))
     terms, floor = AffineMap.charge(affine, values, 0.0, 3.0)

@@ -76,23 +76,25 @@ def test_no_line_of_a_softmax_passes_its_values() -> None:
     lower = 1 - 10 ** (3 * torch.randn(1, 500, generator=random, dtype=torch.float64))
     upper = 1 + 10 ** (3 * torch.randn(1, 500, generator=random, dtype=torch.float64))
     lower[0, :50], upper[0, 25:75] = -torch.inf, torch.inf
-    fan = OF_ONE_OR_MORE.fan(lower, upper)
+    envelope = OF_ONE_OR_MORE.envelope(lower, upper)
     share = torch.linspace(0, 1, 200, dtype=torch.float64).reshape(-1, 1)
     z = 1 + share**8 * (upper.clamp(max=1e12) - 1)
-    for low, floor, high, ceiling in zip(fan.low, fan.floor, fan.high, fan.ceiling, strict=True):
+    for low, floor, high, ceiling in zip(
+        envelope.low, envelope.floor, envelope.high, envelope.ceiling, strict=True
+    ):
         assert bool((low * z + floor <= 1 / z).all())
         assert bool((high * z + ceiling >= 1 / z).all())
-    assert bool((fan.least >= 0).all()) and bool((fan.greatest <= 1).all())
+    assert bool((envelope.least >= 0).all()) and bool((envelope.greatest <= 1).all())
 
 
 def test_scores_too_large_for_a_finite_mask_have_no_bounds(tmp_path: Path) -> None:
     loaded = load_network(_masked(tmp_path, LEAST, "sum", CAUSAL))
     (within,) = (f for f in loaded.network.activations if f.name == "Within")
     large = torch.tensor([[1e37, -1.0]], dtype=torch.float64)
-    fan = within.fan(large - 1, large + 1)
-    assert float(fan.greatest[0, 0]) == torch.inf
-    assert float(fan.least[0, 0]) == -torch.inf
-    assert bool(fan.greatest[0, 1] < 1e-9)
+    envelope = within.envelope(large - 1, large + 1)
+    assert float(envelope.greatest[0, 0]) == torch.inf
+    assert float(envelope.least[0, 0]) == -torch.inf
+    assert bool(envelope.greatest[0, 1] < 1e-9)
 
 
 def test_a_row_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_operator_that_was_used_here_gives_the_same_in_another_process() -> None
     x, row = torch.linspace(-1, 1, 40, dtype=torch.float64), torch.ones(18, dtype=torch.float64)
 
     def results(of: Operator) -> list[torch.Tensor]:
-        return [of([x]), of.magnitude([x.abs()]), *of.lost([x.abs()]), *of.adjoint(row)]
+        return [of([x]), of.magnitude([x.abs()]), *of.underflows([x.abs()]), *of.adjoint(row)]
 
     here, sent = results(operator), unpacked(packed(operator))
     assert all(torch.equal(one, other) for one, other in zip(here, results(sent), strict=True))

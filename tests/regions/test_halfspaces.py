@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fgp_vnn.domain.sets import Box, Domain, L1Ball
-from fgp_vnn.regions.halfspaces import HalfSpaces, binding, contradiction
+from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, without_implied
 from tests.helpers.half_spaces import met_nowhere, met_somewhere
 from tests.helpers.random_networks import DOMAINS, rationals
 
@@ -93,7 +93,7 @@ def test_constraints_that_always_hold_are_left_out_and_others_stay() -> None:
     box = Box(-torch.ones(2).double(), torch.ones(2).double())
     rows = torch.tensor([[[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]]).double()
     values = torch.tensor([[-2.5, -0.5, 0.25]]).double()
-    left = binding(box, HalfSpaces(rows, values, torch.zeros_like(values)))
+    left = without_implied(box, HalfSpaces(rows, values, torch.zeros_like(values)))
     assert left.rows.tolist() == [[[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]]
     assert left.values.tolist() == [[0.0, -0.5, 0.25]]
 

@@ -11,8 +11,8 @@ from fgp_vnn.regions.combined import combine_constraints, excluded, misses
 from fgp_vnn.regions.forms import affine_forms, empty
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction
 from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
-from fgp_vnn.regions.polyhedra import region_spaces
 from fgp_vnn.regions.projections import alternate
+from fgp_vnn.regions.region_halfspaces import region_spaces
 from fgp_vnn.regions.triangular import triangular
 from fgp_vnn.strategy import Projections
 from tests.helpers.random_networks import (

@@ -9,7 +9,7 @@ from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Visited
-from fgp_vnn.search.bundles import Bundles, Setting, bound
+from fgp_vnn.search.bundles import BundleContext, Bundles, bound
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Slopes, Strategy
@@ -24,11 +24,11 @@ STORABLE = Strategy(slopes=Slopes().storable())
 class Apart(Goal):
     """Everything is split up to its regions, but for a bundle now and then."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+    def __init__(self, context: BundleContext) -> None:
+        self.context = context
 
     def visit(self, batch: Batch) -> Visited:
-        bounded = bound(self.setting, batch.bundles)
+        bounded = bound(self.context, batch.bundles)
         level = bounded.result.least.squeeze(-1)
         return Visited(bounded, level, bounded.bundles.signs.sum(-1) == 3, {})
 
@@ -39,8 +39,8 @@ class Apart(Goal):
 class Twice(Apart):
     """Every other bundle is bounded once more before it is split."""
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
+    def __init__(self, context: BundleContext) -> None:
+        super().__init__(context)
         self.repeated = 0
 
     def visit(self, batch: Batch) -> Visited:
@@ -77,9 +77,9 @@ def assert_covers(query: Query, cover: Bundles, rows: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("batch", "steps"), [(1, 5), (6, 2), (256, 0), (256, 1000)])
 def test_closed_and_waiting_bundles_cover_the_domain_at_any_time(batch: int, steps: int) -> None:
-    query, setting, root = set_up(3, steps=0)
+    query, context, root = set_up(3, steps=0)
     cover = Cover()
-    search = BestFirst(Apart(setting), Frontier(1 << 20), batch, cover.keep)
+    search = BestFirst(Apart(context), Frontier(1 << 20), batch, cover.keep)
     search.begin(root, {})
     left = iter(range(steps))
     search.run(lambda: next(left, None) is None)
@@ -93,8 +93,8 @@ def test_closed_and_waiting_bundles_cover_the_domain_at_any_time(batch: int, ste
 def test_bundles_that_are_bounded_once_more_beside_halves_are_not_lost(
     batch: int, steps: int
 ) -> None:
-    query, setting, root = set_up(3, steps=0)
-    cover, goal = Cover(), Twice(setting)
+    query, context, root = set_up(3, steps=0)
+    cover, goal = Cover(), Twice(context)
     search = BestFirst(goal, Frontier(1 << 20), batch, cover.keep)
     search.begin(root, {"visits": torch.zeros(len(root.signs), dtype=torch.long)})
     left = iter(range(steps))
@@ -106,8 +106,8 @@ def test_bundles_that_are_bounded_once_more_beside_halves_are_not_lost(
 
 
 def test_what_waits_with_a_bundle_stays_with_it() -> None:
-    _, setting, root = set_up(3, steps=0)
-    goal = Marked(setting)
+    _, context, root = set_up(3, steps=0)
+    goal = Marked(context)
     search = BestFirst(goal, Frontier(1 << 20), 12)
     none = torch.zeros(len(root.signs), dtype=torch.long)
     search.begin(root, {"visits": none, "closed": none})
@@ -140,7 +140,7 @@ def test_what_a_search_keeps_of_an_unsat_query_covers_the_domain() -> None:
 
 @pytest.mark.parametrize("rounds", [0, 3, 50])
 def test_the_cover_of_a_hidden_neuron_covers_the_domain(rounds: int) -> None:
-    query, setting, _ = set_up(1)
+    query, context, _ = set_up(1)
     heard: list[int] = []
 
     def keep(layer: int, neurons: torch.Tensor, cover: Bundles) -> None:
@@ -150,16 +150,16 @@ def test_the_cover_of_a_hidden_neuron_covers_the_domain(rounds: int) -> None:
         for row in range(2 * len(neurons)):
             assert bool(member[cover.disjunct == row].any(0).all())
 
-    sharpen_layers(query, setting.bounds, Turn(rounds), UNLIMITED, STORABLE, keep)
+    sharpen_layers(query, context.bounds, Turn(rounds), UNLIMITED, STORABLE, keep)
     assert heard
 
 
 @pytest.mark.slow
 def test_a_cover_that_has_left_a_bundle_out_stays_without_any() -> None:
     """More room later does not bring back what was dropped."""
-    _, setting, root = set_up(3, steps=0)
+    _, context, root = set_up(3, steps=0)
     cover = Cover(most=1)
-    search = BestFirst(Apart(setting), Frontier(1 << 20), 1, cover.keep)
+    search = BestFirst(Apart(context), Frontier(1 << 20), 1, cover.keep)
     search.begin(root, {})
     left = iter(range(50))
     search.run(lambda: next(left, None) is None)

@@ -13,7 +13,7 @@ from torch import Tensor
 from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import Bundles, Setting, bound, children, set_out
+from fgp_vnn.search.bundles import BundleContext, Bundles, bound, children, context_and_root
 from fgp_vnn.search.choice import choose
 from fgp_vnn.strategy import Ascent
 from tests.helpers.exact import TOLERANCE, least, polytope
@@ -33,13 +33,13 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 def set_up(
     seed: int, kind: str = "chain", domain_kind: str = "box", *, steps: int = 4, candidates: int = 3
-) -> tuple[Query, Setting, Bundles]:
+) -> tuple[Query, BundleContext, Bundles]:
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, domain_kind, inputs=3, size=1.5)
     query = ask(network, domain, random_rows(seed, 2, 1, 3, 2))
     bounds = root_bounds(query.network, domain, budget=UNLIMITED)
-    setting, root = set_out(query, bounds, UNLIMITED, Ascent(steps=steps), candidates)
-    return query, setting, root
+    context, root = context_and_root(query, bounds, UNLIMITED, Ascent(steps=steps), candidates)
+    return query, context, root
 
 
 def bundles_at(query: Query, points: Tensor, seed: int) -> Bundles:
@@ -70,16 +70,16 @@ def test_a_bundle_is_never_bounded_above_its_weighed_rows(
     kind: str, domain_kind: str, seed: int, steps: int
 ) -> None:
     """For any slopes, multipliers and weights to start from, and wherever the ascent ends."""
-    query, setting, _ = set_up(seed, kind, domain_kind, steps=steps)
+    query, context, _ = set_up(seed, kind, domain_kind, steps=steps)
     points = sample(query.domain, 80, seed)
     bundles = bundles_at(query, points[:6], seed)
-    bounded = bound(setting, bundles)
+    bounded = bound(context, bundles)
     g = query.network(points)
     member = inside(query, bundles.signs, points)
     for i in range(6):
         weights = bounded.bundles.weights[i]
         assert bool((weights >= 0).all()) and float(weights.sum()) > 0
-        rows = setting.rows[bundles.disjunct[i]]
+        rows = context.rows[bundles.disjunct[i]]
         mixed = (g[member[i]] @ rows.T) @ weights
         assert bool((mixed >= bounded.result.least[i]).all())
 
@@ -89,9 +89,9 @@ def test_a_bundle_with_a_positive_bound_holds_no_exact_counterexample(kind: str)
     """The weighed sum cannot exceed the greatest row, whose exact minimum the oracle knows."""
     close = 0
     for seed in range(4):
-        query, setting, _ = set_up(seed, kind, steps=20)
+        query, context, _ = set_up(seed, kind, steps=20)
         bundles = bundles_at(query, sample(query.domain, 6, seed)[:3], seed)
-        bounded = bound(setting, replace(bundles, beta=0 * bundles.beta))
+        bounded = bound(context, replace(bundles, beta=0 * bundles.beta))
         for i in range(3):
             signs = [s[i].double() for s in torch.split(bundles.signs, list(WIDTHS), -1)]
             rows = query.rows_of(int(bundles.disjunct[i]))
@@ -103,10 +103,10 @@ def test_a_bundle_with_a_positive_bound_holds_no_exact_counterexample(kind: str)
 
 
 def test_each_disjunct_is_asked_about_all_of_its_own_rows() -> None:
-    query, setting, root = set_up(1)
+    query, context, root = set_up(1)
     assert root.disjunct.tolist() == list(range(query.disjuncts))
     for d in range(query.disjuncts):
-        assert set(setting.rows[d].argmax(-1).tolist()) == set(query.rows_of(d))
+        assert set(context.rows[d].argmax(-1).tolist()) == set(query.rows_of(d))
     assert not bool(root.signs.any())
     torch.testing.assert_close(root.weights.sum(-1), torch.ones(3, dtype=torch.float64))
 
@@ -115,12 +115,12 @@ def test_each_disjunct_is_asked_about_all_of_its_own_rows() -> None:
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10_000))
 def test_the_halves_of_a_bundle_cover_it(kind: str, seed: int) -> None:
-    query, setting, _ = set_up(seed, kind)
+    query, context, _ = set_up(seed, kind)
     points = sample(query.domain, 60, seed)
-    bounded = bound(setting, bundles_at(query, points[:8], seed))
+    bounded = bound(context, bundles_at(query, points[:8], seed))
     at = torch.nonzero(bounded.crossing.any(-1)).flatten()
     parents = bounded.bundles.at(at)
-    neuron = choose(setting, bounded, at)
+    neuron = choose(context, bounded, at)
     both = children(parents, neuron)
     assert len(both.signs) == 2 * len(at)
     before = inside(query, parents.signs, points)
@@ -138,23 +138,23 @@ def test_the_halves_of_a_bundle_cover_it(kind: str, seed: int) -> None:
 @pytest.mark.parametrize("candidates", [1, 3, 100])
 def test_the_neuron_that_is_split_is_open_and_unstable(candidates: int) -> None:
     for seed in range(6):
-        query, setting, _ = set_up(seed, KINDS[seed % 3], candidates=candidates)
+        query, context, _ = set_up(seed, KINDS[seed % 3], candidates=candidates)
         bundles = bundles_at(query, sample(query.domain, 12, seed)[:12], seed)
-        bounded = bound(setting, bundles)
+        bounded = bound(context, bundles)
         assert not bool((bounded.crossing & (bundles.signs != 0)).any())
         at = torch.nonzero(bounded.crossing.any(-1)).flatten()
         assert len(at)
-        neuron = choose(setting, bounded, at)
+        neuron = choose(context, bounded, at)
         assert bool(bounded.crossing[at].gather(-1, neuron.unsqueeze(-1)).all())
 
 
 def test_a_neuron_that_a_sample_shows_with_both_signs_is_still_open() -> None:
     seen = 0
     for seed in range(6):
-        query, setting, _ = set_up(seed, KINDS[seed % 3])
+        query, context, _ = set_up(seed, KINDS[seed % 3])
         points = sample(query.domain, 200, seed)
         bundles = bundles_at(query, points[:6], seed)
-        crossing = bound(setting, bundles).crossing
+        crossing = bound(context, bundles).crossing
         z = torch.cat(query.network.preactivations(points)[:-1], -1)
         member = inside(query, bundles.signs, points)
         for i in range(6):

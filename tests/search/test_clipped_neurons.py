@@ -12,7 +12,14 @@ from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import Batch, Visited
-from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, children, set_out
+from fgp_vnn.search.bundles import (
+    BoundedBundles,
+    BundleContext,
+    Bundles,
+    bound,
+    children,
+    context_and_root,
+)
 from fgp_vnn.search.clip_bundles import BundleClipper
 from fgp_vnn.search.clipped_neurons import (
     Clipping,
@@ -41,37 +48,39 @@ from tests.helpers.ticking import Ticking
 KINDS = ("l2", "l1", "linf", "clipped")
 
 
-def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, Setting, Bundles]:
-    """A query that may be met, its setting, and bundles with one neuron of the first layer and one
+def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, BundleContext, Bundles]:
+    """A query that may be met, its context, and bundles with one neuron of the first layer and one
     of the second closed, each in both ways."""
     network = random_network((4, 12, 10, 8, 3), seed)
     query = robustness_query(network, balls(random_point(4, seed), size)[kind])
     ascent = Ascent(steps=4)
-    setting, root = set_out(query, bounds_of(query), UNLIMITED, ascent, 1)
+    context, root = context_and_root(query, bounds_of(query), UNLIMITED, ascent, 1)
     for layer in (0, 1):
-        crossing = torch.nonzero(setting.bounds.unstable()[layer][0]).flatten()
-        neuron = int(crossing[seed % len(crossing)]) + sum(setting.widths[:layer])
+        crossing = torch.nonzero(context.bounds.unstable()[layer][0]).flatten()
+        neuron = int(crossing[seed % len(crossing)]) + sum(context.widths[:layer])
         root = children(root, torch.full((len(root.signs),), neuron))
-    return query, setting, root
+    return query, context, root
 
 
-def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[BoundedBundles, Tensor, Tensor]:
-    bounded = bound(setting, bundles)
+def clipped(
+    context: BundleContext, bundles: Bundles, most: int
+) -> tuple[BoundedBundles, Tensor, Tensor]:
+    bounded = bound(context, bundles)
     at = torch.arange(len(bundles.signs))
-    return bounded, *clip_neurons(setting, clipping(setting, most), bounded, at)
+    return bounded, *clip_neurons(context, clipping(context, most), bounded, at)
 
 
-def clipping(setting: Setting, most: int) -> Clipping:
+def clipping(context: BundleContext, most: int) -> Clipping:
     """So many neurons of each bundle, shared among the layers behind the first."""
-    return Clipping.of(setting, Neurons(clipped=most, costly=1.0))
+    return Clipping.of(context, Neurons(clipped=most, costly=1.0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_counterexample_of_a_bundle_is_within_its_clipped_bounds(kind: str) -> None:
     seen = 0
     for seed in range(4):
-        query, setting, bundles = example(kind, seed)
-        _, lower, upper = clipped(setting, bundles, 30)
+        query, context, bundles = example(kind, seed)
+        _, lower, upper = clipped(context, bundles, 30)
         *values, outputs = query.network.preactivations(sample(query.domain, 30_000, seed))
         z = torch.cat(values, -1)
         for number, signs in enumerate(bundles.signs):
@@ -85,30 +94,30 @@ def test_every_counterexample_of_a_bundle_is_within_its_clipped_bounds(kind: str
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_clipped_bounds_are_never_looser_and_only_of_the_neurons_that_cost_most(kind: str) -> None:
-    _, setting, bundles = example(kind, 3, 0.3)
+    _, context, bundles = example(kind, 3, 0.3)
     narrower = 0
     for most in (2, 6):
-        bounded, lower, upper = clipped(setting, bundles, most)
+        bounded, lower, upper = clipped(context, bundles, most)
         before = [torch.cat(side, -1) for side in (bounded.bounds.lower, bounded.bounds.upper)]
         assert bool((lower >= before[0]).all()) and bool((upper <= before[1]).all())
         changed = (lower > before[0]) | (upper < before[1])
         # As many neurons of each layer as any of the bundles needs, and none of the first.
-        assert not bool(changed[:, : setting.widths[0]].any())
+        assert not bool(changed[:, : context.widths[0]].any())
         assert int(changed.sum(-1).max()) <= 2 * most
         narrower += int(changed.sum())
     assert narrower > 20
 
 
 def test_a_rise_is_promised_by_the_chords_of_neurons_that_cost_the_bound() -> None:
-    _, setting, bundles = example("linf", 3, 0.3)
-    bounded, lower, upper = clipped(setting, bundles, 30)
+    _, context, bundles = example("linf", 3, 0.3)
+    bounded, lower, upper = clipped(context, bundles, 30)
     at = torch.arange(len(bundles.signs))
     assert not bool(promised(bounded, bounded.bounds, at).any())
-    lowers, uppers = (torch.split(side, setting.widths, -1) for side in (lower, upper))
+    lowers, uppers = (torch.split(side, context.widths, -1) for side in (lower, upper))
     rise = promised(bounded, LayerBounds(lowers, uppers), at)
     expected = lost = torch.zeros_like(rise)
     begin = 0
-    for layer, width in enumerate(setting.widths, 1):
+    for layer, width in enumerate(context.widths, 1):
         low, high = bounded.bounds.lower[layer - 1], bounded.bounds.upper[layer - 1]
         part = slice(begin, begin + width)
         fall = _chord(low, high) - _chord(lower[:, part], upper[:, part])
@@ -125,12 +134,12 @@ def _chord(low: Tensor, high: Tensor) -> Tensor:
     return torch.where((low < 0) & (high > 0), -low * high / (high - low), 0.0)
 
 
-def decide(setting: Setting, **numbers: float) -> Decide:
+def decide(context: BundleContext, **numbers: float) -> Decide:
     """A goal whose bundles are all worth clipping."""
-    setting = replace(setting, ascent=replace(setting.ascent, looks=True))
+    context = replace(context, ascent=replace(context.ascent, looks=True))
     effort = leaf_effort(Strategy().projections, False)
-    chosen = Clipping.of(setting, replace(Neurons(again=torch.inf, near=1e9), **numbers))  # type: ignore[arg-type]
-    return Decide(setting, lambda points: None, effort, Slopes().regions, BundleClipper(chosen))
+    chosen = Clipping.of(context, replace(Neurons(again=torch.inf, near=1e9), **numbers))  # type: ignore[arg-type]
+    return Decide(context, lambda points: None, effort, Slopes().regions, BundleClipper(chosen))
 
 
 def visited(goal: Decide, bundles: Bundles) -> Visited:
@@ -147,9 +156,9 @@ def test_neurons_are_bounded_until_they_make_up_a_part_of_the_cost(
     """In a single bundle exactly those that cost most, of which it takes so many."""
     fewer = 0
     for seed in range(6):
-        _, setting, bundles = example("linf", seed, 0.6)
+        _, context, bundles = example("linf", seed, 0.6)
         bundles = bundles.at(torch.tensor([0]))
-        found = visited(decide(setting, clipped=most, costly=costly), bundles)
+        found = visited(decide(context, clipped=most, costly=costly), bundles)
         changed = found.held["upper"] < torch.cat(found.bounded.bounds.upper, -1) - 1e-6
         changed = changed | (found.held["lower"] > torch.cat(found.bounded.bounds.lower, -1) + 1e-6)
         cost = _costs(found.bounded)[0]
@@ -173,32 +182,32 @@ def _costs(bounded: BoundedBundles) -> Tensor:
 
 
 def test_on_a_device_that_is_not_asked_the_limit_holds_for_all_layers_together() -> None:
-    _, setting, bundles = example("linf", 1, 0.6)  # three layers, no looks
-    bounded, lower, upper = clipped(setting, bundles, 4)
+    _, context, bundles = example("linf", 1, 0.6)  # three layers, no looks
+    bounded, lower, upper = clipped(context, bundles, 4)
     before = [torch.cat(side, -1) for side in (bounded.bounds.lower, bounded.bounds.upper)]
     changed = (lower > before[0]) | (upper < before[1])
     assert 0 < int(changed.sum(-1).amax()) <= 4
 
 
 def test_a_bundle_is_bounded_once_more_where_that_promises_enough() -> None:
-    _, setting, bundles = example("linf", 3, 0.3)
-    whole = visited(decide(setting, clipped=8), bundles)
+    _, context, bundles = example("linf", 3, 0.3)
+    whole = visited(decide(context, clipped=8), bundles)
     at = torch.nonzero(~whole.closed).flatten()
     assert len(at)
     rises = []
     for again in (0.0, 0.1, 1e9, torch.inf):
-        goal = decide(setting, clipped=8, again=again)
+        goal = decide(context, clipped=8, again=again)
         neuron = goal.choose(whole, at)
         waits = neuron < 0
         rises.append(int(waits.sum()))
-        crossing = torch.cat(goal.setting.bounds.unstable(), -1).expand(len(whole.closed), -1)
+        crossing = torch.cat(goal.context.bounds.unstable(), -1).expand(len(whole.closed), -1)
         assert bool(crossing[at[~waits], neuron[~waits]].all())
     assert len(at) >= rises[0] >= rises[1] and rises[0] > 0 and rises[2:] == [0, 0]
 
 
 def test_a_bundle_that_lacks_nothing_is_split_and_not_bounded_for_ever() -> None:
-    _, setting, bundles = example("linf", 3, 0.3)
-    goal = decide(setting, clipped=8, again=0.3)
+    _, context, bundles = example("linf", 3, 0.3)
+    goal = decide(context, clipped=8, again=0.3)
     whole = visited(goal, bundles)
     lower, upper = (
         torch.cat(s, -1) for s in (whole.bounded.bounds.lower, whole.bounded.bounds.upper)
@@ -228,20 +237,20 @@ def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(looks: bo
 
 
 def test_bundles_far_from_being_closed_are_not_near() -> None:
-    _, setting, bundles = example("linf", 0)
-    bounded = bound(setting, bundles)
+    _, context, bundles = example("linf", 0)
+    bounded = bound(context, bundles)
     linear = bounded.result.linear
     assert linear is not None
-    width = 2 * setting.query.domain.support(linear.weight).squeeze(-1)
+    width = 2 * context.query.domain.support(linear.weight).squeeze(-1)
     part = -linear.least.squeeze(-1) / width
     middle = float(part.median())
-    assert torch.equal(near(setting, bounded, middle + 1e-9), part <= middle + 1e-9)
-    assert bool(near(setting, bounded, 1e9).all())
+    assert torch.equal(near(context, bounded, middle + 1e-9), part <= middle + 1e-9)
+    assert bool(near(context, bounded, 1e9).all())
 
 
 def test_what_rounding_may_have_added_is_taken_off_a_linear_bound() -> None:
-    _, setting, bundles = example("linf", 0)
-    linear = bound(setting, bundles).result.linear
+    _, context, bundles = example("linf", 0)
+    linear = bound(context, bundles).result.linear
     assert linear is not None
     weight, value = lowered(linear._replace(least=linear.nominal - 0.25))
     assert torch.equal(weight, linear.weight.squeeze(1))
@@ -250,21 +259,21 @@ def test_what_rounding_may_have_added_is_taken_off_a_linear_bound() -> None:
 
 
 def test_bounds_that_wait_with_their_bundle_are_rounded_outwards() -> None:
-    _, setting, _ = example("linf", 0)
-    held = decide(setting).first(3)
+    _, context, _ = example("linf", 0)
+    held = decide(context).first(3)
     assert held["lower"].dtype == torch.float32
-    lower, upper = (torch.cat(s, -1) for s in (setting.bounds.lower, setting.bounds.upper))
+    lower, upper = (torch.cat(s, -1) for s in (context.bounds.lower, context.bounds.upper))
     assert bool((held["lower"].double() <= lower).all())
     assert bool((held["upper"].double() >= upper).all())
 
 
 def test_bounds_in_float32_are_rounded_outwards() -> None:
-    _, setting, _ = example("linf", 0)
-    assert setting.coarse is not None
-    found = clipping(setting, 4)
+    _, context, _ = example("linf", 0)
+    assert context.coarse is not None
+    found = clipping(context, 4)
     assert found.network.dtype == torch.float32
-    bounds = outwards(setting.bounds, found.network)
-    for side, exact in ((bounds.lower, setting.bounds.lower), (bounds.upper, setting.bounds.upper)):
+    bounds = outwards(context.bounds, found.network)
+    for side, exact in ((bounds.lower, context.bounds.lower), (bounds.upper, context.bounds.upper)):
         assert all(part.dtype == torch.float32 for part in side)
         apart = torch.cat([a.double() - b for a, b in zip(side, exact, strict=True)], -1)
         assert bool((apart <= 0 if side is bounds.lower else apart >= 0).all())
@@ -273,16 +282,16 @@ def test_bounds_in_float32_are_rounded_outwards() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_linear_bounds_that_overflow_clip_nothing(kind: str) -> None:
-    _, setting, bundles = example(kind, 1)
-    bounded = bound(setting, bundles)
+    _, context, bundles = example(kind, 1)
+    bounded = bound(context, bundles)
     linear = bounded.result.linear
     assert linear is not None
     none = torch.full_like(linear.least, -torch.inf)
     lost = replace(bounded, result=bounded.result._replace(linear=linear._replace(least=none)))
     at = torch.arange(len(bundles.signs))
-    lower, upper = clip_neurons(setting, clipping(setting, 8), lost, at)
-    points = sample(setting.query.domain, 5000, 1)
-    z = torch.cat(list(setting.query.network.preactivations(points))[:-1], -1)
+    lower, upper = clip_neurons(context, clipping(context, 8), lost, at)
+    points = sample(context.query.domain, 5000, 1)
+    z = torch.cat(list(context.query.network.preactivations(points))[:-1], -1)
     for number, signs in enumerate(bundles.signs):
         inside = (z * signs >= 0).all(-1)
         assert bool(((z >= lower[number]) & (z <= upper[number]))[inside].all())

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.conjunctions import Combined, weigh_rows
+from fgp_vnn.search.conjunctions import WeighedRows, weigh_rows
 from fgp_vnn.strategy import Inputs
 from tests.helpers.met import is_met
 from tests.helpers.random_networks import KINDS, random_domain, random_network, random_rows, sample
 from tests.search.test_clipping import batch_of, linear_query, pass_of
 
 
-def combine_linear(query: Query) -> Combined:
+def combine_linear(query: Query) -> WeighedRows:
     size = query.network.inputs
     box = batch_of(query, Box(-torch.ones(size).double(), torch.ones(size).double()))
     return weigh_rows(query, box, pass_of(query, box), Inputs())

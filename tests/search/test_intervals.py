@@ -13,7 +13,7 @@ from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
-from fgp_vnn.search.bundles import Bundles, Setting, bound, children, cut, set_out
+from fgp_vnn.search.bundles import BundleContext, Bundles, bound, children, context_and_root, cut
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.split_points import divisible, split_points
 from fgp_vnn.strategy import Ascent
@@ -21,10 +21,10 @@ from tests.helpers.random_networks import generator
 from tests.helpers.smooth_networks import sampled, smooth_case
 
 
-def set_up(number: int, steps: int = 3) -> tuple[Query, Setting, Bundles]:
+def set_up(number: int, steps: int = 3) -> tuple[Query, BundleContext, Bundles]:
     query = smooth_case(number, 400).query
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return query, *set_out(query, bounds, UNLIMITED, Ascent(steps=steps), 3)
+    return query, *context_and_root(query, bounds, UNLIMITED, Ascent(steps=steps), 3)
 
 
 def arriving(query: Query, points: Tensor) -> Tensor:
@@ -72,10 +72,10 @@ def inside(query: Query, bundles: Bundles, points: Tensor) -> Tensor:
 @given(number=st.integers(0, 100_000), steps=st.sampled_from([0, 3]))
 def test_a_bundle_is_never_bounded_above_a_row(number: int, steps: int) -> None:
     """For any slopes and multipliers to start from, and wherever the ascent ends."""
-    query, setting, root = set_up(number, steps)
+    query, context, root = set_up(number, steps)
     points = sampled(query.network, query.domain.box(), 300, number)
     bundles = around(query, root, arriving(query, points)[:5], number)
-    bounded = bound(setting, bundles)
+    bounded = bound(context, bundles)
     g, member = query.network(points)[:, 0], inside(query, bundles, points)
     known = g.isfinite()  # a logarithm has no values below 0
     for i in range(5):
@@ -90,16 +90,16 @@ def test_a_bundle_is_never_bounded_above_a_row(number: int, steps: int) -> None:
 @settings(max_examples=7)
 @given(number=st.integers(0, 100_000))
 def test_the_halves_of_a_bundle_cover_it(number: int) -> None:
-    query, setting, root = set_up(number)
+    query, context, root = set_up(number)
     points = sampled(query.network, query.domain.box(), 200, number)
-    bounded = bound(setting, around(query, root, arriving(query, points)[:6], number))
+    bounded = bound(context, around(query, root, arriving(query, points)[:6], number))
     at = torch.nonzero(bounded.crossing.any(-1)).flatten()
     if not len(at):
         return
-    neuron = choose(setting, bounded, at)
+    neuron = choose(context, bounded, at)
     assert bool(bounded.crossing[at].gather(-1, neuron.unsqueeze(-1)).all())
     parents = bounded.bundles.at(at)
-    made = children(parents, neuron, cut(setting, bounded, at, neuron))
+    made = children(parents, neuron, cut(context, bounded, at, neuron))
     before = inside(query, parents, points)
     first, last = inside(query, made, points).chunk(2)
     assert torch.equal(before, first | last)
@@ -110,16 +110,16 @@ def test_the_halves_of_a_bundle_cover_it(number: int) -> None:
 def test_points_at_which_neurons_are_split_lie_inside_their_intervals() -> None:
     seen = 0
     for number in range(20):
-        setting = set_up(number)[1]
-        mask = torch.cat([m[0] for m in divisible(setting.bounds)])
+        context = set_up(number)[1]
+        mask = torch.cat([m[0] for m in divisible(context.bounds)])
         lower, upper = (
             torch.cat([side[0] for side in sides])
-            for sides in (setting.bounds.lower, setting.bounds.upper)
+            for sides in (context.bounds.lower, context.bounds.upper)
         )
         neurons = torch.nonzero(mask).flatten()
         if not len(neurons):
             continue
-        points = split_points(setting.bounds, neurons)
+        points = split_points(context.bounds, neurons)
         assert torch.equal(points, points.float().double())
         assert bool(((lower[neurons] < points) & (points < upper[neurons])).all())
         seen += len(neurons)
@@ -129,15 +129,15 @@ def test_points_at_which_neurons_are_split_lie_inside_their_intervals() -> None:
 def test_narrower_intervals_have_tighter_bounds() -> None:
     tighter = 0
     for number in range(5):
-        query, setting, root = set_up(number, 4)
+        query, context, root = set_up(number, 4)
         if query.network.piecewise_linear:
             continue
-        bounded = bound(setting, root)
+        bounded = bound(context, root)
         at = torch.arange(1)
         if not bool(bounded.crossing.any()):
             continue
-        neuron = choose(setting, bounded, at)
-        where = cut(setting, bounded, at, neuron)
-        both = bound(setting, children(bounded.bundles, neuron, where))
+        neuron = choose(context, bounded, at)
+        where = cut(context, bounded, at, neuron)
+        both = bound(context, children(bounded.bundles, neuron, where))
         tighter += float(both.result.least.min()) > float(bounded.result.least[0]) + 1e-6
     assert tighter >= 4

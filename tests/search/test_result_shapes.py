@@ -11,7 +11,7 @@ from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import bound, children, set_out
+from fgp_vnn.search.bundles import bound, children, context_and_root
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.clipping import clip_boxes
 from fgp_vnn.search.conjunctions import weigh_rows
@@ -37,17 +37,17 @@ def made(kind: str, inputs: int, counts: tuple[int, ...]) -> Query:
 def test_of_bundles(kind: str, inputs: int, counts: tuple[int, ...], bundles: int) -> None:
     query = made(kind, inputs, counts)
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    setting, root = set_out(query, bounds, UNLIMITED, Ascent(steps=1), 2)
+    context, root = context_and_root(query, bounds, UNLIMITED, Ascent(steps=1), 2)
     assert root.signs.shape == root.alpha.shape == root.beta.shape == (len(counts), NEURONS)
     assert root.weights.shape == (len(counts), max(counts))
     some = root.at(torch.zeros(bundles, dtype=torch.int64))
-    bounded = bound(setting, some)
+    bounded = bound(context, some)
     assert bounded.crossing.shape == (bundles, NEURONS)
     assert bounded.result.least.shape == (bundles, 1)
     assert bounded.result.points.shape == (bundles, 1, inputs)
     assert bounded.bundles.alpha.shape == bounded.bundles.beta.shape == (bundles, NEURONS)
     at = torch.arange(bundles)
-    neuron = choose(setting, bounded, at)
+    neuron = choose(context, bounded, at)
     assert neuron.shape == (bundles,)
     assert bounded.regions(at).shape == (bundles, NEURONS)
     both = children(some, neuron)

@@ -26,10 +26,13 @@ NO_BOUND = float(np.finfo(np.float32).max)  # the largest float32 as a bound mea
 
 
 def leaky_relu(call: Call) -> Form:
+    """z where z >= 0 and alpha * z elsewhere, of the shape of z."""
     return _sloped(call, np.asarray(call.attributes.get("alpha", np.float32(0.01))))
 
 
 def prelu(call: Call) -> Form:
+    """z where z >= 0 and slope * z elsewhere, of the shape of z; the slope is a constant that
+    broadcasts to it."""
     slope = call.constant(1)
     if slope is None:
         raise UnsupportedError("a slope that is missing")

@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.certificate.checker.curves import Planes, values
-from fgp_vnn.certificate.checker.forms import Array
+from fgp_vnn.certificate.checker.forms import Array, by_matrix
 from fgp_vnn.certificate.checker.lines import Leaf, Lines, Signs, around
 from fgp_vnn.certificate.checker.network import RELU, AffineMap, CheckedNetwork
 from fgp_vnn.certificate.checker.rounding import SMALL, gamma
@@ -181,7 +181,7 @@ class Enclosure:
 
     def _of_rows(self, target: int, rows: Array) -> _Begun:
         affine = self.network.maps[target]
-        parts = {s: _product(rows, weight) for s, weight in affine.weights.items()}
+        parts = {s: by_matrix(rows, weight) for s, weight in affine.weights.items()}
         return _Begun(target, parts, rows @ affine.bias, _weigh(np.abs(rows), self._errors[target]))
 
     def _of_neurons(self, target: int, neurons: NDArray[np.int64]) -> _Begun:
@@ -211,7 +211,7 @@ class Enclosure:
             constant = constant + through @ affine.bias
             error = error + _weigh(size, self._errors[layer] + self._line_error(layer))
             for s, weight in affine.weights.items():
-                part = _product(through, weight)
+                part = by_matrix(through, weight)
                 waiting[s] = waiting[s] + part if s in waiting else part
         if 0 in waiting:
             lower, upper = self.box
@@ -266,12 +266,6 @@ class _Begun(NamedTuple):
 
 def _both(values: Array) -> Array:
     return np.concatenate([values, -values], axis=1)
-
-
-def _product(rows: Array, weight: Array) -> Array:
-    """rows [batch, rows, n] @ weight [n, m]."""
-    flat = rows.reshape(-1, rows.shape[-1]) @ weight
-    return flat.reshape(*rows.shape[:-1], weight.shape[1])
 
 
 def _weigh(rows: Array, vector: Array) -> Array:

@@ -118,7 +118,15 @@ def wide(block: Array, shape: tuple[int, ...]) -> Array:
     return block.reshape(len(block), *(1,) * missing, *block.shape[1:])
 
 
+def by_matrix(block: Array, matrix: Array) -> Array:
+    """block [..., n] @ matrix [n, m], computed as one product of two matrices; [..., m]."""
+    flat = block.reshape(-1, block.shape[-1]) @ matrix
+    return flat.reshape(*block.shape[:-1], matrix.shape[1])
+
+
 def as_form(value: Form | Constant | None) -> Form:
+    """The form itself, or the constant form of a tensor, of the same shape; raises UnsupportedError
+    for a missing operand."""
     if isinstance(value, Form):
         return value
     if value is None:

@@ -24,6 +24,8 @@ Numbers = NDArray[np.int64]
 
 
 def max_pool(call: Call) -> Form:
+    """The maxima [batch, channels, *positions] of the windows of an image [batch, channels,
+    *size]."""
     given = call.attributes
     if call.outputs > 1 or given.get("ceil_mode", 0):
         raise UnsupportedError("indices beside the maxima, or windows that go beyond the padding")
@@ -31,6 +33,8 @@ def max_pool(call: Call) -> Form:
 
 
 def global_max_pool(call: Call) -> Form:
+    """The maximum [batch, channels, 1, ...] of each channel of an image [batch, channels,
+    *size]."""
     return _pooled(call, list(call.form().shape[2:]))
 
 

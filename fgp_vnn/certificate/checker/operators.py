@@ -12,10 +12,10 @@ from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.certificate.checker.activations import absolute, clipped, leaky_relu, prelu, products
 from fgp_vnn.certificate.checker.call import Call
 from fgp_vnn.certificate.checker.forms import (
-    Array,
     Constant,
     Form,
     as_form,
+    by_matrix,
     joined,
     linear,
     plus,
@@ -41,11 +41,7 @@ def _right_product(form: Form, matrix: Constant | None) -> Form:
     if matrix is None or matrix.ndim != 2:
         raise UnsupportedError("a product with what is not a matrix")
 
-    def product(block: Array, right: Array) -> Array:
-        rows = block.reshape(-1, block.shape[-1]) @ right
-        return rows.reshape(*block.shape[:-1], right.shape[1])
-
-    return times(form, matrix, product, len(matrix) + 1)
+    return times(form, matrix, by_matrix, len(matrix) + 1)
 
 
 def _gemm(call: Call) -> Form:

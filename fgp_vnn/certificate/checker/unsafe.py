@@ -65,6 +65,8 @@ class Unsafe:
 
 
 def at_least_zero(values: Weights, what: str) -> Weights:
+    """The values [...], unchanged; raises InputError if one is negative or not finite. The message
+    calls it `what`."""
     if not ((values >= 0) & (values < np.inf)).all():
         raise InputError(f"a {what} is negative or not finite")
     return values

@@ -16,6 +16,8 @@ from fgp_vnn.certificate.checker.forms import Array, Constant, Form, as_form, li
 
 
 def conv(call: Call) -> Form:
+    """The convolution [batch, out channels, *positions] of an image [batch, channels, *size] with a
+    constant kernel, plus the bias."""
     form, kernel, bias = call.form(), call.constant(1), call.constant(2)
     if kernel is None:
         raise UnsupportedError("a convolution without its kernel")

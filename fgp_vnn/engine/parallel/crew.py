@@ -36,7 +36,7 @@ class _Task:
     count: int  # of its open records, by its last note
     lowest: float  # level among these
     bounded: int = 0  # records bounded since its last report
-    asked: bool = False  # whether it was asked to give half of them away
+    giving: bool = False  # it was told to give half of them away, and has not done so yet
 
 
 class Crew:
@@ -166,11 +166,11 @@ class Crew:
         are idle."""
         working = [(member, task) for member, task in self._tasks.items() if task is not None]
         idle = sum(member.ready for member, task in self._tasks.items() if task is None)
-        wanted = idle - sum(task.asked for _, task in working)
+        wanted = idle - sum(task.giving for _, task in working)
         working.sort(key=lambda pair: -pair[1].count)
         for member, task in working:
-            if wanted > 0 and not task.asked:
-                task.asked = True
+            if wanted > 0 and not task.giving:
+                task.giving = True
                 wanted -= 1
                 self._send(member, ("share",))
 
@@ -200,9 +200,9 @@ class Crew:
             search = self._searches[task.search]
             search.absorb(report)
             search.frontier.put(given)
-            asked = task.asked and not given
+            giving = task.giving and not given
             self._tasks[member] = (
-                _Task(task.search, records, count, lowest, asked=asked) if count else None
+                _Task(task.search, records, count, lowest, giving=giving) if count else None
             )
 
     def _judge(self, member: Member, number: int, points: Tensor) -> None:

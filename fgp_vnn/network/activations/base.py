@@ -1,7 +1,7 @@
 """The interface of an activation function.
 
 An activation maps the results z of one affine map to the values a that later maps read, neuron by
-neuron; a product reads two neurons for each value. Bounds only need its `Fan`: three lower and
+neuron; a product reads two neurons for each value. Bounds only need its `Envelope`: three lower and
 three upper lines, proved over given intervals of z. A convex combination of two valid lines, with
 weight alpha in [0, 1], is valid too, so slopes can be chosen by gradient ascent.
 
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 
-class Fan(NamedTuple):
+class Envelope(NamedTuple):
     """Lower and upper lines slope . z + offset of an activation over intervals, and its range.
 
     Slopes are [3, batch, operands * n], one entry for each operand of a value; offsets are
@@ -34,14 +34,14 @@ class Fan(NamedTuple):
     greatest: Tensor  # [batch, n] upper bounds of the values
 
 
-def or_flat(fan: Fan, operands: int = 1) -> Fan:
+def or_flat(envelope: Envelope, operands: int = 1) -> Envelope:
     """Replace each line whose offset is not finite by the constant `least` or `greatest`."""
-    none, top = ~fan.floor.isfinite(), ~fan.ceiling.isfinite()
-    return fan._replace(
-        low=fan.low.masked_fill(torch.cat([none] * operands, -1), 0.0),
-        floor=torch.where(none, fan.least, fan.floor),
-        high=fan.high.masked_fill(torch.cat([top] * operands, -1), 0.0),
-        ceiling=torch.where(top, fan.greatest, fan.ceiling),
+    none, top = ~envelope.floor.isfinite(), ~envelope.ceiling.isfinite()
+    return envelope._replace(
+        low=envelope.low.masked_fill(torch.cat([none] * operands, -1), 0.0),
+        floor=torch.where(none, envelope.least, envelope.floor),
+        high=envelope.high.masked_fill(torch.cat([top] * operands, -1), 0.0),
+        ceiling=torch.where(top, envelope.greatest, envelope.ceiling),
     )
 
 
@@ -68,7 +68,7 @@ class Activation(ABC):
         """First-order change of the values [..., n] when z changes by moves [..., width]."""
 
     @abstractmethod
-    def fan(self, lower: Tensor, upper: Tensor) -> Fan:
+    def envelope(self, lower: Tensor, upper: Tensor) -> Envelope:
         """Lines and range for lower <= z <= upper [batch, width], in their precision."""
 
     def expand(self, z: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class Relu(Activation):
     def push(self, z: Tensor, moves: Tensor) -> Tensor:
         return moves * (z > 0)
 
-    def fan(self, lower: Tensor, upper: Tensor) -> Fan:
+    def envelope(self, lower: Tensor, upper: Tensor) -> Envelope:
         raise AssertionError("a ReLU has lines of its own")
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below
 from fgp_vnn.network.activations.base import Activation
-from fgp_vnn.network.activations.curve import EPS, LOST, Curve, Function, one
+from fgp_vnn.network.activations.curve import EPS, UNDERFLOW, Curve, Function, one
 from fgp_vnn.network.activations.powers import EXP
 from fgp_vnn.network.activations.sigmoids import SIGMOID, TANH, sigmoid
 from fgp_vnn.network.activations.waves import COS, SIN
@@ -42,15 +42,15 @@ def bend_of(activation: Activation) -> Bend | None:
 
 def _wave(curve: Curve) -> Bend:
     def span(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-        fan = curve.fan(lower, upper)
-        return -fan.greatest, -fan.least
+        envelope = curve.envelope(lower, upper)
+        return -envelope.greatest, -envelope.least
 
     return Bend(curve, span)
 
 
 def _exp_range(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     room = 8 * EPS
-    return torch.exp(lower) * (1 - room) - LOST, torch.exp(upper) * (1 + room) + LOST
+    return torch.exp(lower) * (1 - room) - UNDERFLOW, torch.exp(upper) * (1 + room) + UNDERFLOW
 
 
 def _s_shaped(curve: Curve, value: Function, second: Function, place: float, top: float) -> Bend:

@@ -30,9 +30,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down, unit
-from fgp_vnn.network.activations.base import Activation, Fan, or_flat
+from fgp_vnn.network.activations.base import Activation, Envelope, or_flat
 
-EPS, LOST = unit(torch.float64).eps, unit(torch.float64).lost
+EPS, UNDERFLOW = unit(torch.float64).eps, unit(torch.float64).underflow
 _BISECTIONS = 16  # to find the point of a convex piece with a given slope
 _POINTS = 9  # samples of a function, to choose slopes
 
@@ -104,7 +104,7 @@ class Curve(Activation):
     def push(self, z: Tensor, moves: Tensor) -> Tensor:
         return moves * self.derivative(z)
 
-    def fan(self, lower: Tensor, upper: Tensor) -> Fan:
+    def envelope(self, lower: Tensor, upper: Tensor) -> Envelope:
         dtype = lower.dtype
         lower, upper = (end.double().clamp(min=self.reads) for end in (lower, upper))
         upper = torch.maximum(lower, upper)  # lower > upper in an empty bundle
@@ -118,7 +118,7 @@ class Curve(Activation):
             offsets = rounded_down(offsets, dtype)
             sides.append((sign * slopes, sign * offsets[:-1], sign * offsets[-1]))
         (low, floor, least), (high, ceiling, greatest) = sides
-        return or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)))
+        return or_flat(Envelope(low, floor, high, ceiling, below(least), above(greatest)))
 
     def offset(self, lower: Tensor, upper: Tensor, slope: Tensor, sign: int = 1) -> Tensor:
         """Offset c, proved: slope z + c <= sign f(z) over [lower, upper], per slope [k, ...]."""
@@ -168,7 +168,7 @@ def _least(piece: Piece, a: Tensor, b: Tensor, slope: Tensor, sign: int) -> Tens
 def _at_end(piece: Piece, end: Tensor, slope: Tensor, sign: int) -> Tensor:
     value = piece.value(end)
     terms = value.abs() + (slope * end).abs()
-    error = EPS * (piece.count * piece.size(end) + 8 * terms) + LOST * (8 + end.abs())
+    error = EPS * (piece.count * piece.size(end) + 8 * terms) + UNDERFLOW * (8 + end.abs())
     return sign * value - slope * end - error
 
 
@@ -188,5 +188,5 @@ def _by_tangent(piece: Piece, a: Tensor, b: Tensor, slope: Tensor, sign: int) ->
     lesser = torch.minimum((tilt - slope) * (a - t), (tilt - slope) * (b - t))
     terms = value.abs() + (slope * t).abs() + (tilt.abs() + slope.abs()) * reach
     error = piece.count * (piece.size(t) + piece.slope_size(t) * reach) + 8 * terms
-    small = LOST * (8 + t.abs() + 2 * reach)
+    small = UNDERFLOW * (8 + t.abs() + 2 * reach)
     return sign * value - slope * t + lesser - EPS * error - small

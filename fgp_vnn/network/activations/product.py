@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down
-from fgp_vnn.network.activations.base import Activation, Fan, or_flat
-from fgp_vnn.network.activations.curve import EPS, LOST
+from fgp_vnn.network.activations.base import Activation, Envelope, or_flat
+from fgp_vnn.network.activations.curve import EPS, UNDERFLOW
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Product(Activation):
     def to(self, device: torch.device | str) -> Product:
         return Product(self.left.to(device), self.right.to(device))
 
-    def fan(self, lower: Tensor, upper: Tensor) -> Fan:
+    def envelope(self, lower: Tensor, upper: Tensor) -> Envelope:
         dtype, lower, upper = lower.dtype, lower.double(), upper.double()
         upper = torch.maximum(lower, upper)
         u, v = ((lower[..., i], upper[..., i]) for i in (self.left, self.right))
@@ -80,7 +80,7 @@ class Product(Activation):
             slopes = torch.cat([p[:-1], q[:-1]], -1).to(dtype)
             sides.append((slopes, sign * offsets[:-1], sign * offsets[-1]))
         (low, floor, least), (high, ceiling, greatest) = sides
-        return or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)), 2)
+        return or_flat(Envelope(low, floor, high, ceiling, below(least), above(greatest)), 2)
 
 
 def middle(lower: Tensor, upper: Tensor, dtype: torch.dtype) -> Tensor:
@@ -96,8 +96,8 @@ def _least(
     for x in u:
         for y in v:
             terms = (x * y, -p * x, -q * y)
-            size = sum((term.abs() for term in terms), LOST * (1 + x.abs() + y.abs()))
-            found = sign * (terms[0] + terms[1] + terms[2]) - 8 * EPS * size - 8 * LOST
+            size = sum((term.abs() for term in terms), UNDERFLOW * (1 + x.abs() + y.abs()))
+            found = sign * (terms[0] + terms[1] + terms[2]) - 8 * EPS * size - 8 * UNDERFLOW
             result = found if result is None else torch.minimum(result, found)
     assert result is not None
     return result

@@ -22,6 +22,7 @@ _COUNT = 16
 
 
 def sigmoid(z: Tensor) -> Tensor:
+    """1 / (1 + exp(-z)) for each entry, of the shape of z; not rounded outwards."""
     return 1 / (1 + torch.exp(-z))
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from fgp_vnn.network.activations.base import Activation
 from fgp_vnn.network.activations.gates import HARD_SWISH, SILU, SOFTPLUS, elu, gelu
 from fgp_vnn.network.activations.inverses import INVERSES
+from fgp_vnn.network.activations.jumps import CEIL, FLOOR, ROUND, SIGN, WITHIN, step
 from fgp_vnn.network.activations.powers import EXP, LOG, OF_ONE_OR_MORE, RECIPROCAL, SQRT, SQUARE
 from fgp_vnn.network.activations.sigmoids import S_SHAPED
-from fgp_vnn.network.activations.steps import CEIL, FLOOR, ROUND, SIGN, WITHIN, step
 from fgp_vnn.network.activations.waves import COS, SIN
 
 Attributes = dict[str, Any]

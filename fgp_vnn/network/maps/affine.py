@@ -12,8 +12,8 @@ from torch import Tensor
 from fgp_vnn.base.rounding import unit
 
 
-class Lost(NamedTuple):
-    """Upper bound on the underflow error of a map's results, in units of `Unit.lost`."""
+class Underflows(NamedTuple):
+    """Upper bound on the underflow error of a map's results, in units of `Unit.underflow`."""
 
     forward: Tensor  # [..., outputs or 1] error of each result
     backward: Tensor  # [..., 1] error of a row that is pulled back, in addition to |row| . forward
@@ -33,7 +33,7 @@ def charged(
     as an affine function of the values. `sizes` are |W| of each source and |bias|; the last row is
     the floor."""
     *matrices, offset = sizes
-    lost, outputs = unit(offset.dtype).lost, len(offset)
+    lost, outputs = unit(offset.dtype).underflow, len(offset)
     entries = 1 + sum(matrix.shape[1] for matrix in matrices)
     constant = share * offset + lost * (times * (2 * entries + 1) + 8)
     if defect is not None:
@@ -71,7 +71,7 @@ class AffineMap(ABC):
         """Upper bound on |W| values + |bias|, the sum of all terms' sizes, for values >= 0."""
 
     @abstractmethod
-    def lost(self, values: Sequence[Tensor]) -> Lost:
+    def underflows(self, values: Sequence[Tensor]) -> Underflows:
         """Upper bound on the underflow error, for sources of at most these sizes (values >= 0).
 
         An operation loses one unit, and |x| units more if it multiplies x by a constant, because
@@ -86,7 +86,7 @@ class AffineMap(ABC):
         `share` covers `operations` and at least two more roundings. A row is multiplied by the
         terms at most twice; the floor includes the underflow of these products.
         """
-        gone, lost = self.lost(values), unit(self.bias.dtype).lost
+        gone, lost = self.underflows(values), unit(self.bias.dtype).underflow
         terms = share * self.magnitude(values) + lost * (times * gone.forward + 8)
         if self.defect is not None:
             terms = terms + (1 + share) * self.defect

@@ -25,7 +25,7 @@ def as_dense(operator: Operator) -> Dense:
     # An entry is rounded as often as the program rounds, and loses as much to underflow.
     scale, size = 1 + operator.operations / copied.operations, unit(operator.bias.dtype)
     one = [operator.bias.new_ones(prod(shape)) for shape in operator.shapes]
-    grain = operator.lost(one).forward * (size.lost / size.eps)
+    grain = operator.underflows(one).forward * (size.underflow / size.eps)
     terms = tuple(scale * part + grain for part in _sizes(operator))
     return replace(copied, terms=terms)
 

@@ -20,7 +20,7 @@ from fgp_vnn.network.maps.batched import Batched, NoRuleError
 from fgp_vnn.network.maps.kinds import kinds, mark_again
 from fgp_vnn.network.maps.losses import Losses
 from fgp_vnn.network.maps.patches import PatchMap
-from fgp_vnn.network.model import AffineMap, Combination, Lost
+from fgp_vnn.network.model import AffineMap, Combination, Underflows
 
 _MARKS = "marks"  # of the modules, in a pickled map
 
@@ -59,11 +59,11 @@ class Operator(AffineMap):
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         return self._run(self.absolute, self._batched_absolute, values)
 
-    def lost(self, values: Sequence[Tensor]) -> Lost:
+    def underflows(self, values: Sequence[Tensor]) -> Underflows:
         """The loss for values of 1, times the largest value: it grows no faster than the values."""
         most = reduce(torch.maximum, (value.amax(-1, keepdim=True) for value in values))
         most = most.clamp(min=1)
-        return Lost(self._losses.forward * most, self._losses.backward * most)
+        return Underflows(self._losses.forward * most, self._losses.backward * most)
 
     @property
     def exact(self) -> bool:

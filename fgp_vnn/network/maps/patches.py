@@ -67,7 +67,7 @@ class Patches(NamedTuple):
         return nn.functional.pad(self.rows, [0, 0, before[1], after[1], before[0], after[0]])
 
 
-class Windows:
+class WindowPositions:
     """The positions of windows in a plane [channels, height, width] that is padded with zeros."""
 
     def __init__(self, patch: Patches, plane: Shape, places: Tensor, target: Shape) -> None:
@@ -204,7 +204,7 @@ class PatchMap:
             for number, (step, shape) in reversed(list(enumerate(steps))):
                 rule = _rule(step)
                 patch = patch if rule is None else rule(step, patch)  # None is an Identity
-                # At a source, entries outside the plane may stay: `Windows` ignores them.
+                # At a source, entries outside the plane may stay: `WindowPositions` ignores them.
                 if number or inner:
                     patch = _cut(patch, places, shape[1:])
             return patch

@@ -49,7 +49,7 @@ class Deployment:
         terms = program.magnitude(sizes).reshape(-1)
         if not (loss.bounded and bool((terms < LARGEST).all())):
             raise UnsupportedError("float32 may overflow, or a sum is too long to bound its error")
-        gone = float(program.lost(sizes).forward.max())
+        gone = float(program.underflows(sizes).forward.max())
         return loss.error(terms, program.operations, gone)
 
     @property

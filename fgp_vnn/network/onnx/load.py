@@ -24,7 +24,6 @@ from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import AFFINE, check_affine
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
-from fgp_vnn.network.onnx.compare import Reading, check_against_runtime, exercise, sample
 from fgp_vnn.network.onnx.conditions import CONDITIONAL, write_conditions
 from fgp_vnn.network.onnx.fixed import bind_fixed
 from fgp_vnn.network.onnx.graph import Graph, last_node
@@ -33,6 +32,7 @@ from fgp_vnn.network.onnx.read import check_precision, read_graph
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses_of
 from fgp_vnn.network.onnx.runtime import Floats, Program, Runtime, open_inside
+from fgp_vnn.network.onnx.runtime_check import Reading, check_against_runtime, exercise, sample
 from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 
-class Piece(NamedTuple):
+class LinearPiece(NamedTuple):
     """A line from its start up to the start of the next piece."""
 
     start: Fraction | None  # None: from -infinity
@@ -28,18 +28,18 @@ class Piece(NamedTuple):
         """The function's value at a place of the piece."""
         return self.at(place) if self.begins is None or place != self.start else self.begins
 
-    def times(self, factor: int | Fraction, more: int | Fraction = 0) -> Piece:
+    def times(self, factor: int | Fraction, more: int | Fraction = 0) -> LinearPiece:
         """The piece times `factor`, plus `more`."""
         begins = None if self.begins is None else factor * self.begins + more
-        return Piece(self.start, factor * self.slope, factor * self.offset + more, begins)
+        return LinearPiece(self.start, factor * self.slope, factor * self.offset + more, begins)
 
 
-Function = list[Piece]
+Function = list[LinearPiece]
 
 
 def line(slope: int, offset: int | Fraction) -> Function:
     """A function of one piece."""
-    return [Piece(None, Fraction(slope), Fraction(offset))]
+    return [LinearPiece(None, Fraction(slope), Fraction(offset))]
 
 
 def scaled(function: Function, factor: int | Fraction, more: int | Fraction = 0) -> Function:
@@ -51,7 +51,7 @@ def added(first: Function, second: Function) -> Function:
     """The sum of two functions."""
     return _combined(
         (first, second),
-        lambda place, lines: Piece(
+        lambda place, lines: LinearPiece(
             None, lines[0].slope + lines[1].slope, lines[0].offset + lines[1].offset
         ),
     )
@@ -69,7 +69,7 @@ def absolute(function: Function) -> Function:
 def sign(function: Function) -> Function:
     """1 where the function is positive, -1 where it is negative, and 0 elsewhere."""
 
-    def of(place: Fraction, lines: Sequence[Piece]) -> Piece:
+    def of(place: Fraction, lines: Sequence[LinearPiece]) -> LinearPiece:
         value = lines[0].at(place)
         return lines[0].times(0, (value > 0) - (value < 0))
 
@@ -81,7 +81,7 @@ def chosen(
 ) -> Function:
     """The function `above` where by > level, or by >= level if `equal`, and `below` elsewhere."""
 
-    def of(place: Fraction, lines: Sequence[Piece]) -> Piece:
+    def of(place: Fraction, lines: Sequence[LinearPiece]) -> LinearPiece:
         value = lines[0].at(place)
         return lines[1] if value > level or (equal and value == level) else lines[2]
 
@@ -95,7 +95,7 @@ def _crossings(function: Function, level: Fraction) -> Collection[Fraction]:
 
 def _combined(
     functions: Sequence[Function],
-    make: Callable[[Fraction, Sequence[Piece]], Piece],
+    make: Callable[[Fraction, Sequence[LinearPiece]], LinearPiece],
     places: Collection[Fraction] = (),
 ) -> Function:
     """Combine functions by `make`, between and at their starts and the given places.
@@ -108,10 +108,10 @@ def _combined(
     result: Function = []
     for start, place in zip([None, *order], _between(order), strict=True):
         found = make(place, [_at(function, place) for function in functions])
-        piece = Piece(start, found.slope, found.offset)
+        piece = LinearPiece(start, found.slope, found.offset)
         if start is not None:
             values = (_at(function, start).value(start) for function in functions)
-            flat = [Piece(None, Fraction(0), value) for value in values]
+            flat = [LinearPiece(None, Fraction(0), value) for value in values]
             begins = make(start, flat).at(start)
             piece = piece._replace(begins=None if begins == piece.at(start) else begins)
         if not result or piece[1:] != (*result[-1][1:3], None):
@@ -129,5 +129,5 @@ def _between(order: Sequence[Fraction]) -> Iterator[Fraction]:
     yield order[-1] + 1
 
 
-def _at(function: Function, place: Fraction) -> Piece:
+def _at(function: Function, place: Fraction) -> LinearPiece:
     return [piece for piece in function if piece.start is None or piece.start <= place][-1]

@@ -64,7 +64,7 @@ def sizes(factors: list[Tensor], offset: Tensor) -> tuple[Tensor, Tensor]:
     """
     scale = 1 + sum(factor.shape[1] for factor in factors) / factors[-1].shape[1]
     size = unit(offset.dtype)
-    carried = 4 * scale * factors[-1].shape[1] * size.lost / size.eps
+    carried = 4 * scale * factors[-1].shape[1] * size.underflow / size.eps
     for factor in factors:
         carried *= max(1.0, float(factor.abs().sum()))
     return scale * composed([f.abs() for f in factors]) + carried, scale * offset + carried

@@ -53,7 +53,7 @@ class Loss(NamedTuple):
         that they multiply.
         """
         share = self.roundings * UNIT / (1 - self.roundings * UNIT)
-        small = SINGLE.lost * (self.underflows + gone)
+        small = SINGLE.underflow * (self.underflows + gone)
         return unit(terms.dtype).grow(operations + 8) * (share * terms + small)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import NodeProto
 
-from fgp_vnn.network.activations.steps import SCORES
+from fgp_vnn.network.activations.jumps import SCORES
 from fgp_vnn.network.onnx.clean import softmax_sizes
 from fgp_vnn.network.onnx.graph import Array
 from fgp_vnn.network.onnx.writer import Writer

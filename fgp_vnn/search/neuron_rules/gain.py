@@ -8,10 +8,10 @@ from torch import Tensor
 from fgp_vnn.bounds.lines import gap
 from fgp_vnn.bounds.slopes import carry
 from fgp_vnn.network.activations.base import RELU
-from fgp_vnn.search.bundles import BoundedBundles, Setting
+from fgp_vnn.search.bundles import BoundedBundles, BundleContext
 
 
-def gains(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
+def gains(context: BundleContext, bounded: BoundedBundles, at: Tensor) -> Tensor:
     """The gain of both children of each neuron [at, neurons], where the bound is least.
 
     With z the input of a neuron at that point, A the coefficient of its output and L the line that
@@ -22,9 +22,9 @@ def gains(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
     for both of its neurons.
     """
     kept = bounded.bundles.at(at)
-    network, _ = setting.coarse or (setting.query.network, setting.query.domain)
-    dtype, depth = network.dtype, len(setting.widths)
-    alpha = setting.multipliers(kept).to(dtype).alpha
+    network, _ = context.coarse or (context.query.network, context.query.domain)
+    dtype, depth = network.dtype, len(context.widths)
+    alpha = context.multipliers(kept).to(dtype).alpha
     bounds = bounded.bounds.at(at).to(dtype)
     lines = bounds.lines(alpha)
     found = bounded.result.coefficients.items()
@@ -32,7 +32,7 @@ def gains(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
     points = bounded.result.points[at].to(dtype)
     arrived, passed_on, _ = carry(network, depth, points, lines, coefficients)
     gains = [kept.alpha[:, :0].to(dtype)]
-    for k, width in enumerate(setting.widths, 1):
+    for k, width in enumerate(context.widths, 1):
         if k not in arrived:  # nothing after this layer reads it
             gains.append(points.new_zeros(len(at), width))
             continue

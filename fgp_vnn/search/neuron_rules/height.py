@@ -8,10 +8,10 @@ from torch import Tensor
 
 from fgp_vnn.bounds.lines import gap
 from fgp_vnn.network.activations.base import RELU
-from fgp_vnn.search.bundles import BoundedBundles, Setting
+from fgp_vnn.search.bundles import BoundedBundles, BundleContext
 
 
-def heights(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
+def heights(context: BundleContext, bounded: BoundedBundles, at: Tensor) -> Tensor:
     """|A| (-l u) / (u - l) of each neuron [at, neurons], with A the coefficient of its output and
     l, u the bounds of its input; for a smooth neuron |A| times the gap between its lines in the
     middle. [at, 0] for a network without neurons."""

@@ -11,7 +11,7 @@ from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts
 from fgp_vnn.regions.gaps import Gap
-from fgp_vnn.regions.halfspaces import project_onto_half_spaces
+from fgp_vnn.regions.projections import project_onto_half_spaces
 from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort, settle
 from fgp_vnn.search.walk.explore import Ground, Regions
@@ -98,8 +98,8 @@ class Boundaries:
             self._count("alternations", len(disjunct))
         domain, goals = self._ground.system.domain, len(self._ground.query.disjunct)
 
-        def proves(case: int, multipliers: Tensor) -> bool:
-            return self._refuter(regions.sign[:, region[case]], multipliers)
+        def proves(polyhedron: int, multipliers: Tensor) -> bool:
+            return self._refuter(regions.sign[:, region[polyhedron]], multipliers)
 
         settled = settle(domain, spaces, goals, self._offer, self._budget, effort, proves)
         self.gaps += settled.gaps

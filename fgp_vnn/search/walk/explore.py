@@ -19,7 +19,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.halfspaces import HalfSpaces
-from fgp_vnn.regions.polyhedra import system_spaces
+from fgp_vnn.regions.region_halfspaces import system_spaces
 from fgp_vnn.regions.triangular import RegionForms, Triangular, triangular
 from fgp_vnn.search.walk.patterns import Neighbours, Patterns
 from fgp_vnn.strategy import RegionBatch

@@ -19,7 +19,7 @@ from torch import Tensor
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import polyhedra_at_once
 from fgp_vnn.regions.combined import combine_constraints
-from fgp_vnn.regions.halfspaces import part_of
+from fgp_vnn.regions.halfspaces import part_within_gap
 from fgp_vnn.regions.triangular import Triangular
 from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.frontier import Frontier
@@ -160,7 +160,7 @@ def _distance(system: Triangular, regions: Regions) -> Tensor:
     """Lower bounds [rows, regions] on the distance to where a row is 0 (outputs: row <= 0)."""
     values = regions.forms.values.clone()
     values[: system.neurons].abs_()
-    return part_of(values - system.error.unsqueeze(1), regions.forms.reach)
+    return part_within_gap(values - system.error.unsqueeze(1), regions.forms.reach)
 
 
 def _region_distance(system: Triangular, regions: Regions) -> Tensor:
@@ -168,4 +168,4 @@ def _region_distance(system: Triangular, regions: Regions) -> Tensor:
     if not system.neurons:
         return regions.sign.new_zeros(regions.sign.shape[1])
     combined = combine_constraints(system, regions.forms, regions.sign)
-    return part_of(combined.q - combined.slack, system.domain.support(combined.p))
+    return part_within_gap(combined.q - combined.slack, system.domain.support(combined.p))

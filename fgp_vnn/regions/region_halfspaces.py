@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import MapForms, affine_forms
-from fgp_vnn.regions.halfspaces import HalfSpaces, binding
+from fgp_vnn.regions.halfspaces import HalfSpaces, without_implied
 from fgp_vnn.regions.triangular import RegionForms, Triangular
 
 
@@ -30,14 +30,14 @@ def layer_spaces(
 ) -> HalfSpaces:
     """The same for the regions `at`, from the forms of each layer and of the output."""
 
-    def of_cases(part: Tensor) -> Tensor:
+    def of_polyhedra(part: Tensor) -> Tensor:
         # A form that is the same in all regions is stored once.
         return part.expand(len(at), *part.shape[1:]) if len(part) == 1 else part[at]
 
-    rows = torch.cat([of_cases(layer.columns).transpose(1, 2) for layer in forms], 1)
-    values = torch.cat([of_cases(layer.values) for layer in forms], 1)
-    errors = torch.cat([of_cases(layer.error) for layer in forms], 1)
-    return _polyhedra(query, HalfSpaces(rows, values, errors), signs[at], disjunct[at])
+    rows = torch.cat([of_polyhedra(layer.columns).transpose(1, 2) for layer in forms], 1)
+    values = torch.cat([of_polyhedra(layer.values) for layer in forms], 1)
+    errors = torch.cat([of_polyhedra(layer.error) for layer in forms], 1)
+    return _oriented(query, HalfSpaces(rows, values, errors), signs[at], disjunct[at])
 
 
 def system_spaces(
@@ -48,18 +48,18 @@ def system_spaces(
     disjunct: Tensor,
     region: Tensor,
 ) -> HalfSpaces:
-    """The same for pairs of a disjunct and a region [cases], from the forms of a triangular system
-    in regions with the signs [neurons, regions]."""
+    """The same for pairs of a disjunct and a region [polyhedra], from the forms of a triangular
+    system in regions with the signs [neurons, regions]."""
     rows, values = forms.rows[:, region].transpose(0, 1), forms.values[:, region].T
-    cases = HalfSpaces(rows, values, system.error.expand_as(values))
-    return _polyhedra(query, cases, sign[:, region].T, disjunct)
+    spaces = HalfSpaces(rows, values, system.error.expand_as(values))
+    return _oriented(query, spaces, sign[:, region].T, disjunct)
 
 
-def _polyhedra(query: Query, forms: HalfSpaces, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
-    """Half-spaces of all neurons, oriented by the region's signs [cases, neurons], and of the rows
-    of its disjunct; the rows of other disjuncts become zeros."""
-    mine = disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0)  # [cases, outputs]
+def _oriented(query: Query, forms: HalfSpaces, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
+    """Half-spaces of all neurons, oriented by the region's signs [polyhedra, neurons], and of the
+    rows of its disjunct; the rows of other disjuncts become zeros."""
+    mine = disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0)  # [polyhedra, outputs]
     weight = torch.cat([torch.where(signs > 0, -1, 1), mine], 1).to(forms.values.dtype)
     rows = forms.rows * weight.unsqueeze(-1)
     spaces = HalfSpaces(rows, forms.values * weight, forms.errors * weight.abs())
-    return binding(query.domain, spaces)
+    return without_implied(query.domain, spaces)

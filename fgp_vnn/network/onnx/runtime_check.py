@@ -161,8 +161,8 @@ def _activated(activation: Activation, z: Tensor, error: Tensor) -> tuple[Tensor
     a = activation.value(z)
     if activation is RELU:
         return a, torch.where(z + error < 0, torch.zeros_like(error), error)
-    fan = activation.fan(z - error, z + error)
-    off = torch.maximum(fan.greatest - a, a - fan.least).clamp(min=0)
+    envelope = activation.envelope(z - error, z + error)
+    off = torch.maximum(envelope.greatest - a, a - envelope.least).clamp(min=0)
     return a, (off + 2.0**-19 * (1 + a.abs())).nan_to_num(torch.inf)
 
 

@@ -15,8 +15,8 @@ import torch
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network import load_network
 from fgp_vnn.network.model import Dense
-from fgp_vnn.network.onnx.compare import Reading, check_against_runtime, exercise, sample
 from fgp_vnn.network.onnx.roundings import Loss
+from fgp_vnn.network.onnx.runtime_check import Reading, check_against_runtime, exercise, sample
 from fgp_vnn.strategy import Loading
 from tests.helpers.network_models import Builder
 

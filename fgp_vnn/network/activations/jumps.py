@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down
-from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.base import Activation, Envelope
 from fgp_vnn.network.activations.curve import Curve, Piece, one
 
 
@@ -59,7 +59,7 @@ class Rounded(Activation):
     def push(self, z: Tensor, moves: Tensor) -> Tensor:
         return moves
 
-    def fan(self, lower: Tensor, upper: Tensor) -> Fan:
+    def envelope(self, lower: Tensor, upper: Tensor) -> Envelope:
         """The flat line, the line of slope 1, and their average."""
         dtype, lower, upper = lower.dtype, lower.double(), upper.double()
         least, greatest = self.value(lower), self.value(torch.maximum(lower, upper))
@@ -76,7 +76,7 @@ class Rounded(Activation):
         up = torch.where(known, up + up.abs() * 2.0**-52, greatest)
         floor, least = (below(rounded_down(part, dtype)) for part in (down, least))
         ceiling, greatest = (above(-rounded_down(-part, dtype)) for part in (up, greatest))
-        return Fan(slopes, floor, slopes, ceiling, least, greatest)
+        return Envelope(slopes, floor, slopes, ceiling, least, greatest)
 
 
 FLOOR = Rounded("Floor", 1.0, 0.0)
