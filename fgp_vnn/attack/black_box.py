@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.descent import descent_starts, gradient_steps, offer, pushed
+from fgp_vnn.base.draws import Draws
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
@@ -61,7 +62,7 @@ class Aim:
         """Pass the points that meet or nearly meet a disjunct to `confirm`."""
         return offer(self.unsafe, self.confirm, x, rows, self.how.descent.offer)
 
-    def slopes(self, x: Tensor, mine: Tensor, random: torch.Generator) -> Tensor:
+    def slopes(self, x: Tensor, mine: Tensor, draws: Draws) -> Tensor:
         """Gradients [points, inputs] of the rows that have to decrease (see `pushed`) among those
         selected by `mine` [points, rows]."""
 
@@ -71,18 +72,17 @@ class Aim:
 
         if self.program.differentiable:
             return self.program.slopes(x, weigh)
-        return self._estimated(x, mine, random)
+        return self._estimated(x, mine, draws)
 
-    def _estimated(self, x: Tensor, mine: Tensor, random: torch.Generator) -> Tensor:
+    def _estimated(self, x: Tensor, mine: Tensor, draws: Draws) -> Tensor:
         """The gradients of `slopes`, up to scale, estimated by finite differences."""
         weights = pushed(self.rows(x), mine)
         count, width = self.how.probes, self.domain.box().radius * self.how.probe
         if x.shape[1] <= count:  # along each input
             aside = torch.eye(x.shape[1], device=x.device, dtype=x.dtype).expand(len(x), -1, -1)
         else:
-            shape = (len(x), count, x.shape[1])
-            noise = torch.randint(0, 2, shape, generator=random)
-            aside = 2 * noise.to(x.device, x.dtype) - 1  # [points, probes, inputs]
+            noise = draws.uniform(len(x), count, x.shape[1]) - 0.5
+            aside = noise.to(x.device, x.dtype).sign()  # [points, probes, inputs]
         # One batch per probe, so that a batch never has more points than the memory allows.
         change = [self._grown(x, width * step, weights) for step in aside.unbind(1)]
         result: Tensor = (torch.stack(change, 1).unsqueeze(-1) * aside).sum(1)
@@ -97,7 +97,7 @@ class Aim:
 
 def falsify_program(aim: Aim, budget: Budget, seed: int) -> Counterexample | None:
     """Search the domain for a counterexample, alternating gradient descent and random changes."""
-    random = torch.Generator(device="cpu").manual_seed(seed)
+    draws = Draws(seed)
     fit = budget.at_once // (_COPIES * max(1, aim.program.bytes_at_a_point))
     points = max(1, min(aim.how.descent.restarts, fit))
     best: Tensor | None = None
@@ -107,16 +107,16 @@ def falsify_program(aim: Aim, budget: Budget, seed: int) -> Counterexample | Non
         if best is not None:  # half of the starts near the best point so far
             near = best + aim.how.near * (x[: points // 2] - aim.domain.center)
             x = torch.cat([aim.domain.project(near), x[points // 2 :]])
-        found, best = _descend(aim, x, best, budget, random)
+        found, best = _descend(aim, x, best, budget, draws)
         if found is None and not budget.expired():
-            found, best = _change(aim, best, points, budget, random)
+            found, best = _change(aim, best, points, budget, draws)
         if found is not None or budget.expired():
             return found
     return None
 
 
 def _descend(
-    aim: Aim, x: Tensor, best: Tensor | None, budget: Budget, random: torch.Generator
+    aim: Aim, x: Tensor, best: Tensor | None, budget: Budget, draws: Draws
 ) -> tuple[Counterexample | None, Tensor]:
     """Gradient descent from x [points, inputs] towards the nearest disjuncts; returns the
     counterexample, if any, and the best point so far."""
@@ -127,7 +127,7 @@ def _descend(
     record, found = _Record(aim, best), None
 
     def slope(x: Tensor) -> Tensor:
-        return aim.slopes(x, mine, random)
+        return aim.slopes(x, mine, draws)
 
     for point in gradient_steps(aim.domain, x, aim.how.descent, slope):
         rows = rows if point is x else aim.rows(point)
@@ -139,7 +139,7 @@ def _descend(
 
 
 def _change(
-    aim: Aim, best: Tensor, points: int, budget: Budget, random: torch.Generator
+    aim: Aim, best: Tensor, points: int, budget: Budget, draws: Draws
 ) -> tuple[Counterexample | None, Tensor]:
     """Change random coordinates of the best point and keep the changes that help."""
     box, record = aim.domain.box(), _Record(aim, best)
@@ -147,9 +147,9 @@ def _change(
     shape = points, best.shape[0]
     for turn in range(aim.how.changes):
         share = aim.how.shares[turn % len(aim.how.shares)]
-        noise = 3 * torch.rand(shape, generator=random, dtype=torch.float64) - 1.5
+        noise = 3 * draws.uniform(*shape) - 1.5
         noise = noise.clamp(-1, 1).to(best)  # a third of the values are -1 or 1
-        chosen = torch.rand(shape, generator=random, dtype=torch.float64) < share
+        chosen = draws.uniform(*shape) < share
         x = torch.where(chosen.to(best.device), box.center + noise * box.radius, record.x)
         x = aim.domain.project(x)
         rows = aim.rows(x)

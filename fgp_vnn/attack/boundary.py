@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.draws import Draws
 from fgp_vnn.base.robustness import Norm
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
@@ -58,9 +59,7 @@ def starts(target: Target, least: int, seed: int) -> Starts:
     count = target.network.outputs
     times = max(4, -(-least // count))
     rows = torch.eye(count).to(target.center).repeat(times, 1)
-    shape = (len(rows), len(target.center))
-    generator = torch.Generator(device="cpu").manual_seed(seed)
-    noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(target.center)
+    noise = Draws(seed).normal(len(rows), len(target.center)).to(target.center)
     noise = noise / target.distance(target.center + noise).unsqueeze(-1).clamp(min=1e-30)
     scales = [0.0, *(0.5 * 2.0 ** (k % 4) for k in range(times - 1))]
     spread = torch.tensor(scales).to(target.center).repeat_interleave(count).unsqueeze(-1)

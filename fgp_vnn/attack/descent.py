@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.draws import Draws
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.reading import counts
 from fgp_vnn.base.verdict import Counterexample
@@ -118,9 +119,8 @@ def descent_starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
     points."""
     center = domain.center
     box = domain.box()
-    generator = torch.Generator(device="cpu").manual_seed(attack.seed)
-    shape = (disjuncts, attack.restarts, center.shape[-1])
-    noise = 2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1
+    draws = Draws(attack.seed)
+    noise = 2 * draws.uniform(disjuncts, attack.restarts, center.shape[-1]) - 1
     noise[:, 1::2] = noise[:, 1::2].sign()
     points = box.center + noise.to(center.device, center.dtype) * box.radius
     points[:, 0] = center

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.draws import Draws
 from fgp_vnn.network.model import Dense, Network
 
 
@@ -15,11 +16,10 @@ def seen(network: Network) -> tuple[Tensor, ...]:
     is a guess: good for choosing which neurons to bound, not for a proof.
     """
     like = network.output.bias
-    chance = torch.Generator().manual_seed(0)
+    draws = Draws(0)
 
     def random(width: int) -> Tensor:
-        drawn = 0.5 + torch.rand(width, generator=chance, dtype=torch.float64)
-        return drawn.to(like.device, like.dtype)
+        return (0.5 + draws.uniform(width)).to(like.device, like.dtype)
 
     masks = [torch.zeros(width, dtype=torch.bool, device=like.device) for width in network.widths]
     rows = {len(network.layers): torch.ones_like(like, dtype=torch.bool)}

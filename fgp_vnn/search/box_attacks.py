@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from fgp_vnn.attack.descent import descend
+from fgp_vnn.base.draws import Draws
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
@@ -21,8 +21,6 @@ from fgp_vnn.budget.capacity import points_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.strategy import Attack
-
-_STRIDE = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: multiples of it are far from small seeds
 
 
 @dataclass(eq=False)
@@ -35,11 +33,10 @@ class BoxAttacks:
     part: int = 0  # number of this copy of the search; each draws different random numbers
     since: int = 0  # boxes bounded since the last attack
     before: int = 0  # and before it
-    generator: torch.Generator = field(init=False)
+    draws: Draws = field(init=False)
 
     def __post_init__(self) -> None:
-        seed = (self.numbers.in_boxes.seed + self.part * _STRIDE) % (1 << 63)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.draws = Draws(self.numbers.in_boxes.seed, self.part)
 
     def after(self, boxes: int, open_: Frontier, budget: Budget) -> Counterexample | None:
         """Count `boxes` more bounded boxes and attack if it is time; the counterexample found."""
@@ -59,8 +56,7 @@ class BoxAttacks:
         count = max(most // query.disjuncts, 1) * query.disjuncts
         boxes = open_.everything()
         lower, upper = boxes["lower"], boxes["upper"]
-        chosen = torch.randint(len(open_), (count,), generator=self.generator).to(lower.device)
-        shape = count, query.network.inputs + 1
-        drawn = torch.rand(shape, generator=self.generator, dtype=lower.dtype).to(lower.device)
+        chosen = self.draws.indices(len(open_), count).to(lower.device)
+        drawn = self.draws.uniform(count, query.network.inputs + 1).to(lower)
         lower, upper = lower[chosen], upper[chosen]
         return lower + drawn[:, 1:] * (upper - lower), numbers.box_reach ** drawn[:, :1]
