@@ -136,9 +136,18 @@ def fork(
     seconds without a byte."""
     ours, theirs = Pipe()
     _set_timeout(ours, stalled)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # "process is multi-threaded"
-        number = os.fork()
+    # No signal may reach the fork while it still has the handlers of the main process.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # "process is multi-threaded"
+            number = os.fork()
+        if not number:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     if number:
         theirs.close()
         return Process(number, ours)
@@ -168,12 +177,9 @@ def end_with(connection: Connection) -> None:
 
 
 def _settle_in(parts: int) -> None:
-    """Detach this fork from its parent's resources: memory, signals, log and streams."""
+    """Detach this fork from its parent's resources: memory, log and streams."""
     gc.freeze()  # a garbage collection would copy the shared memory
     share_limits(parts)
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     logging.disable()
     LOG.disabled = True
     torch.set_num_threads(1)
