@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from fgp_vnn import __version__
+from fgp_vnn.base.deferred import defer_modules
 from fgp_vnn.base.errors import InputError, memory_errors
 from fgp_vnn.base.words import suggestion
 from fgp_vnn.cli.interrupt import EXIT_CODE, MESSAGE
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Ctrl-C, and 141 if the reader of the output has closed it."""
     if argv is None:
         _prepare_output()
+        defer_modules()
     try:
         try:
             args = _parse(argv)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from fgp_vnn.base.deferred import load_deferred
 from fgp_vnn.base.errors import InputError
 
 
@@ -14,6 +15,14 @@ def pick_device(name: str, precision: str) -> torch.device:
     """
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+    device = _available(name, precision)
+    if device.type != "cpu":  # deferring was tried on the CPU only
+        load_deferred()
+    return device
+
+
+def _available(name: str, precision: str) -> torch.device:
+    """The device of that name, if this machine has it."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == "mps" and precision == "float64":

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -59,7 +60,7 @@ def convert(graph: Graph) -> GraphModule:
 
 def convert_whole(model: ModelProto) -> GraphModule:
     """The module that onnx2torch makes from a model, unchanged."""
-    with _without_torchvision():
+    with _without_unused():
         import onnx2torch
     try:
         with warnings.catch_warnings():
@@ -144,21 +145,23 @@ def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:
 
 
 @contextmanager
-def _without_torchvision() -> Iterator[None]:
-    """Replace torchvision by a stub while onnx2torch is imported.
+def _without_unused() -> Iterator[None]:
+    """Replace modules that onnx2torch needs in rare cases only by stubs while it is imported.
 
-    onnx2torch needs it for RoiAlign and NonMaxSuppression only; importing it is slow, and fails if
-    its build does not match torch's.
+    torchvision is for RoiAlign and NonMaxSuppression; importing it is slow, and fails if its build
+    does not match torch's. torch.onnx is for exporting a converted module.
     """
     if "onnx2torch" in sys.modules:
         yield
         return
-    before = {name: sys.modules.get(name) for name in ("torchvision", "torchvision.ops")}
-    ops: Any = ModuleType("torchvision.ops")
-    ops.roi_align = None
-    package: Any = ModuleType("torchvision")
-    package.ops = ops
-    sys.modules.update({"torchvision": package, "torchvision.ops": ops})
+    stubs = {name: ModuleType(name) for name in ("torchvision", "torchvision.ops")}
+    vars(stubs["torchvision"])["ops"] = stubs["torchvision.ops"]
+    vars(stubs["torchvision.ops"])["roi_align"] = None
+    if "torch.onnx" not in sys.modules:
+        stubs["torch.onnx"] = ModuleType("torch.onnx")
+        vars(stubs["torch.onnx"])["symbolic_helper"] = _SymbolicHelper("symbolic_helper")
+    before = {name: sys.modules.get(name) for name in stubs}
+    sys.modules.update(stubs)
     try:
         yield
     finally:
@@ -167,3 +170,10 @@ def _without_torchvision() -> Iterator[None]:
                 del sys.modules[name]
             else:
                 sys.modules[name] = module
+
+
+class _SymbolicHelper(ModuleType):
+    """torch.onnx.symbolic_helper, loaded when something uses it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("torch.onnx").symbolic_helper, name)

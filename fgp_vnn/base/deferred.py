@@ -1,0 +1,92 @@
+"""Modules of torch that are loaded only when something uses them.
+
+They describe tensors without data, export and quantise programs, and so on. A verification needs
+none of that, and loading it takes 1.1 of the 2.6 seconds in which the command line starts. Each of
+these modules is in its place from the start; the first look at one of its names loads it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_DEFERRED = (
+    "torch._meta_registrations",
+    "torch.export",
+    "torch.ao",
+    "torch.quantization",
+    "torch.nn.intrinsic",
+    "torch.nn.qat",
+    "torch.nn.quantizable",
+    "torch.nn.quantized",
+    "torch.masked",
+    "torch.distributions",
+)
+
+
+def defer_modules() -> None:
+    """Defer loading in this process, which must be one of our own: torch.Generator, for example,
+    cannot be used before `load_deferred`. No effect on what is loaded already."""
+    sys.meta_path.insert(0, _Finder())
+
+
+def load_deferred() -> None:
+    """Load all deferred modules, and defer no others from now on."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
+    for name in _DEFERRED:
+        module = sys.modules.get(name)
+        if isinstance(module, _Deferred):
+            module.load()
+
+
+class _Deferred(ModuleType):
+    """A module that is loaded when a name is looked up that it does not have yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        # Only the import system and `inspect` ask for special names, and they ask every module.
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        self.load()
+        return getattr(self, name)
+
+    def load(self) -> None:
+        """Run the module's code."""
+        spec = self.__spec__
+        assert spec is not None and isinstance(spec.loader, _Later)
+        spec.loader = self.__loader__ = spec.loader.usual
+        self.__class__ = ModuleType
+        spec.loader.exec_module(self)
+
+
+class _Later:
+    """A loader that leaves a module empty and keeps the usual loader for later."""
+
+    def __init__(self, usual: Any) -> None:
+        self.usual = usual
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """An empty module."""
+        return _Deferred(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing yet."""
+
+
+class _Finder:
+    """Finds the modules to defer as the other finders do, and replaces their loader."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The specification of a module to defer, else None."""
+        if name not in _DEFERRED:
+            return None
+        for finder in sys.meta_path:
+            if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
+                if spec.loader is not None:
+                    spec.loader = _Later(spec.loader)  # type: ignore[assignment]
+                return spec
+        return None
