@@ -51,7 +51,8 @@ run_verifier() {
         for process in $$ "$child"; do
             echo "$process"
             started "$process"
-        done | tr '\n' ' ' >"$record"
+        done | tr '\n' ' ' >"$records/.$$" # moved into place: a reader never meets half of one
+        mv -f "$records/.$$" "$record"
     fi
     [ -n "$stopped" ] && forward "$stopped" # a signal may have come before there was a child
 
