@@ -246,7 +246,7 @@ def test_prepare_ends_what_a_killed_run_left_behind(tool: Tool, tmp_path: Path) 
     env, pid_file = tool(LONG), tmp_path / "fgp-vnn.pid"
     with start(env, tmp_path / "out.txt") as process:
         wait_for(pid_file.exists)
-        wait_for(lambda: bool(list(tmp_path.glob("fgp_vnn-*/*"))))
+        wait_for(lambda: bool(list(tmp_path.glob("fgp_vnn-*/[0-9]*"))))
         process.kill()
     pid = int(pid_file.read_text())
     assert running(pid)
@@ -260,7 +260,7 @@ def test_prepare_leaves_a_run_under_way_alone(tool: Tool, tmp_path: Path) -> Non
     env, pid_file = tool(LONG), tmp_path / "fgp-vnn.pid"
     with start(env, tmp_path / "out.txt") as process:
         wait_for(pid_file.exists)
-        wait_for(lambda: bool(list(tmp_path.glob("fgp_vnn-*/*"))))
+        wait_for(lambda: bool(list(tmp_path.glob("fgp_vnn-*/[0-9]*"))))
         assert prepare(tool("exit 0")).returncode == 0
         assert running(int(pid_file.read_text())) and process.poll() is None
         process.terminate()
