@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     check_model(args.model)
     check_boxes(args.inputs)
     with leave_on_interrupt():
-        with collector_paused():  # importing torch is faster without it
+        with collector_paused(keep=args.own_process):  # to import torch faster
             from fgp_vnn.api.values import bounds, maximise
 
         set_threads(args.threads)

@@ -114,7 +114,7 @@ class PointRun:
         check_order(args.command, ("network", "points"), (args.model, args.points))
         check_model(args.model)
         check_readable(args.points, "points file")
-        with collector_paused():  # importing torch is faster without it
+        with collector_paused(keep=args.own_process):  # to import torch faster
             from fgp_vnn.api.certify import Certifier
             from fgp_vnn.api.points import read_points
             from fgp_vnn.attack.ball_judge import check_ball

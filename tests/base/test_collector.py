@@ -20,3 +20,15 @@ def test_it_is_paused_and_then_as_before(before: bool) -> None:
         assert gc.isenabled() is before
     finally:
         (gc.enable if was else gc.disable)()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_was_made_is_scanned_again_unless_it_is_kept(keep: bool) -> None:
+    was = gc.get_freeze_count()
+    try:
+        with collector_paused(keep):
+            made: list[object] = [[]]
+        assert any(made is found for found in gc.get_objects()) is not keep
+    finally:
+        if not was:
+            gc.unfreeze()
