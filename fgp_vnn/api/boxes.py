@@ -125,7 +125,7 @@ class BoxProblems:
                     self._refused = str(error)
             if self._refused:
                 settings = replace(settings, engine="attack")
-            judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
+            judge = Judge(*case.ends(), loaded.runtime.run, prop.broken_by)
             query = ask(asked, domain, case.unsafe)
             log = self._log(query, number)
             yield Problem(query, judge, settings, budget, self.strategy, log, jobs, self.staff)

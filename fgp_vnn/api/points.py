@@ -19,6 +19,8 @@ from fgp_vnn.api.arrays import check_layout, in_float32
 from fgp_vnn.base.errors import InputError, one_line, os_reason
 from fgp_vnn.base.words import plural
 
+_MOST_CLASSES = 2**53  # a larger float is not a count, and int64 does not hold all of them
+
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -73,6 +75,8 @@ def read_points(path: Path, shape: tuple[int, ...]) -> Points:
 def _classes(path: Path, y: NDArray[Any], count: int) -> NDArray[np.int64]:
     if y.dtype.kind not in "fiub" or y.shape != (count,) or not (y == np.floor(y)).all():
         raise InputError(f"{path}: y must hold one class number for each of the {count} points")
+    if (large := y[~(np.abs(y.astype(np.float64)) < _MOST_CLASSES)]).size:
+        raise InputError(f"{path}: {large[0]} in y is not the number of a class")
     return y.astype(np.int64)
 
 
@@ -99,14 +103,14 @@ def read_npz(path: Path, *wanted: str) -> dict[str, NDArray[Any]]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turn an error of numpy or the system while reading a file into an InputError."""
+    """Turn an error of numpy, csv or the system while reading a file into an InputError."""
     try:
         yield
     except InputError:
         raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {os_reason(error)}") from None
-    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error, csv.Error) as error:
         if "allow_pickle" in str(error):  # numpy suggests loading the pickle, which is unsafe
             reason = f"it holds no arrays of numbers as numpy writes them to {path.suffix} files"
             raise InputError(f"{path}: cannot be read: {reason}") from error

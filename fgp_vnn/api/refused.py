@@ -45,7 +45,7 @@ def attack_refused(
     budget = budget.share(1)  # finite, even if the user gave no timeout
     verdicts: list[Verdict] = []
     for number, case in enumerate(prop.cases):
-        judge = Judge(case.lower, case.upper, program.runtime.run, prop.broken_by)
+        judge = Judge(*case.ends(), program.runtime.run, prop.broken_by)
         share = budget.share(1 / (len(prop.cases) - number))
         verdicts.append(_attacked(program, case, judge, share, settings.seed, refused))
         if verdicts[-1].status == "sat" or budget.expired():

@@ -21,8 +21,9 @@ Floats = NDArray[np.float32]
 class Judge:
     """Decides whether a point breaks the property, as the competition's scorer would.
 
-    `lower` and `upper` bound the domain; `breaks(x, y)` says, with no tolerance, whether the
-    written values break the property.
+    `lower` and `upper` are the ends of the domain: a point on an open face is moved to the next
+    value off it. `breaks(x, y)` says, with no tolerance, whether the written values break the
+    property.
     """
 
     lower: Doubles  # [inputs]

@@ -93,12 +93,24 @@ class Case:
             inside &= (x < self.upper) | ~self.open_upper
         return np.asarray(inside)
 
+    def ends(self) -> tuple[Array, Array]:
+        """The least and the greatest float64 [inputs] that lie in the box and off its open faces.
+        The least is the greater one if there is none."""
+        lower, upper = self.lower, self.upper
+        if self.open_lower is not None:
+            lower = np.where(self.open_lower, np.nextafter(lower, np.inf), lower)
+        if self.open_upper is not None:
+            upper = np.where(self.open_upper, np.nextafter(upper, -np.inf), upper)
+        return lower, upper
+
     def without_single(self) -> NDArray[np.bool_]:
-        """Mask [inputs] of inputs without a float32 in their bounds, such as one fixed at 0.1."""
-        with np.errstate(over="ignore"):
-            near = self.lower.astype(np.float32)
-        least = np.where(near < self.lower, np.nextafter(near, np.float32(np.inf)), near)
-        return np.asarray(least > self.upper)
+        """Mask [inputs] of inputs without a float32 in their bounds and off open faces, such as
+        one fixed at 0.1."""
+        lower, upper = self.ends()
+        with np.errstate(over="ignore", under="ignore"):
+            near = lower.astype(np.float32)
+        least = np.where(near < lower, np.nextafter(near, np.float32(np.inf)), near)
+        return np.asarray(least > upper)
 
     def unsafe_at(self, y: Array) -> bool:
         """Whether the output y [outputs] is unsafe in this case."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,13 @@ def test_a_changed_byte_in_the_data_is_one_line(tmp_path: Path) -> None:
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match="cannot be read"):
         read_points(path, (4,))
+
+
+@pytest.mark.parametrize("text", [200_000 * "1", '1,"2\n' + 50_000 * "3,4\n"])
+def test_a_csv_cell_that_is_too_long_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "points.csv").write_text(text)
+    with pytest.raises(InputError, match=r"points.csv: cannot be read: field larger"):
+        read_points(tmp_path / "points.csv", (4,))
 
 
 def test_a_file_without_points_says_so(tmp_path: Path) -> None:
@@ -115,6 +123,13 @@ def test_a_first_line_that_may_or_may_not_be_a_header_is_refused(
 def test_classes_are_one_whole_number_for_each_point(tmp_path: Path, y: list[object]) -> None:
     np.savez(tmp_path / "points.npz", x=np.zeros((2, 4)), y=np.array(y))
     with pytest.raises(InputError, match="y must hold one class number for each of the 2 points"):
+        read_points(tmp_path / "points.npz", (4,))
+
+
+@pytest.mark.parametrize("y", [np.inf, -np.inf, 1e19, 2**64 - 1])
+def test_a_class_beyond_every_integer_type_is_named(tmp_path: Path, y: float) -> None:
+    np.savez(tmp_path / "points.npz", x=np.zeros((1, 4)), y=np.array([y]))
+    with pytest.raises(InputError, match=re.escape(f"{np.array([y])[0]} in y is not the number")):
         read_points(tmp_path / "points.npz", (4,))
 
 

@@ -221,6 +221,18 @@ def test_a_box_without_a_float32_is_judged_by_the_digits_written(tmp_path: Path)
     assert verdict.counterexample.y.tolist() == [float(np.float32(0.1))] * 2
 
 
+@pytest.mark.parametrize(("ends", "limit"), [((0, 1), 0.9999999), ((0.5, 0.50000001), 0.5)])
+def test_attacks_find_what_lies_next_to_an_open_face(
+    tmp_path: Path, ends: tuple[float, float], limit: float
+) -> None:
+    model, (low, high) = identity_model(tmp_path, 1), ends
+    text = f"(assert (> X_0 {low}))(assert (< X_0 {high}))(assert (>= Y_0 {limit}))"
+    prop = prop_file(tmp_path, text, 1, 1)
+    verdict = fgp_vnn.verify(model, prop, timeout=20, engine="attack")
+    assert verdict.status == "sat"
+    confirmed(verdict, model, prop)
+
+
 def test_a_softmax_network_is_compared_before_its_softmax(tmp_path: Path) -> None:
     model = identity_model(tmp_path, softmax=True)
     for low, status in ((0.5, "unsat"), (-0.5, "sat")):

@@ -63,11 +63,25 @@ def test_a_point_is_judged_in_float32_with_no_tolerance(
 def test_a_point_on_an_open_face_is_reported_with_the_face(
     files: tuple[Path, Path], bounds: str, point: list[float], message: str
 ) -> None:
-    declared = "".join(f"(declare-const {name}_{i} Real)" for name in "XY" for i in (0, 1))
-    asserts = f"{bounds}(>= Y_0 -9)".replace(")(", "))(assert (")
-    files[1].write_text(f"{declared}(assert {asserts})")
+    files[1].write_text(bounded(bounds))
     found = counterexample_fault(np.array(point), OnnxFile(files[0]), load_property(files[1]))
     assert found == f"counterexample on an open face of the box: {message}"
+
+
+def bounded(bounds: str) -> str:
+    """A property that all inputs within the bounds break."""
+    declared = "".join(f"(declare-const {name}_{i} Real)" for name in "XY" for i in (0, 1))
+    asserts = f"{bounds}(>= Y_0 -9)".replace(")(", "))(assert (")
+    return f"{declared}(assert {asserts})"
+
+
+def test_a_box_whose_only_float32_is_on_an_open_face_is_judged_as_written(
+    files: tuple[Path, Path],
+) -> None:
+    files[1].write_text(bounded("(> X_0 0.5)(< X_0 0.50000001)(>= X_1 0)(<= X_1 1)"))
+    judged = OnnxFile(files[0]), load_property(files[1])
+    assert not counterexample_fault(np.array([0.500000005, 1.0]), *judged)
+    assert "on an open face" in counterexample_fault(np.array([0.5, 1.0]), *judged)
 
 
 RELATED = (

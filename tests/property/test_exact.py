@@ -203,3 +203,23 @@ def test_no_message_repeats_a_long_word_whole(long: str) -> None:
                 assert len(str(error)) <= MOST and "\n" not in str(error)
                 refused += 1
     assert refused > 30
+
+
+@pytest.mark.parametrize(
+    ("bounds", "ends", "single"),
+    [
+        ("(>= X_0 0)(<= X_0 1)", (0.0, 1.0), True),
+        ("(> X_0 0)(< X_0 1)", (5e-324, 1 - 2**-53), True),
+        ("(> X_0 0.5)(<= X_0 0.50000001)", (0.5 + 2**-53, 0.50000001), False),
+        ("(>= X_0 0.5)(< X_0 0.50000001)", (0.5, 0.5000000099999999), True),
+        ("(> X_0 0)(< X_0 5e-324)", (5e-324, 0.0), False),  # nothing lies between
+    ],
+)
+def test_the_ends_of_a_box_are_off_its_open_faces(
+    bounds: str, ends: tuple[float, float], single: bool
+) -> None:
+    asserts = "".join(f"(assert ({part}))" for part in bounds[1:-1].split(")("))
+    head = "(declare-const X_0 Real)(declare-const Y_0 Real)"
+    (case,) = parse_property(f"{head}{asserts}(assert (>= Y_0 0))".encode()).cases
+    assert tuple(float(end[0]) for end in case.ends()) == ends
+    assert case.without_single().tolist() == [not single]

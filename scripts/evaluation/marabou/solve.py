@@ -66,7 +66,7 @@ def solve(model: str, prop: Property, seconds: float) -> Verdict:
         for rows in case.unsafe:
             status, x = ask(model, case, rows, end - time.monotonic())
             if x is not None:
-                x = snap(x, case.lower, case.upper)
+                x = snap(x, *case.ends())
                 y = outputs_at(model, x)
                 if prop.broken_by(x, y.astype(np.float64)):
                     return Verdict("sat", counterexample=Counterexample(x, y))
