@@ -1,4 +1,4 @@
-"""Draw bundles.svg and caps.svg: the linear bounds of a bundle, and the part of a ball left by one."""
+"""Draw bundles.svg and caps.svg: linear bounds of a bundle, and the part of a ball left by one."""
 
 from __future__ import annotations
 

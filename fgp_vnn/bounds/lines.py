@@ -22,6 +22,12 @@ class Lines(NamedTuple):
     intercept: Tensor  # of the line above
     floor: Tensor | None = None  # of the line below; None for ReLUs, where it is 0
 
+    def at(self, index: Tensor | slice) -> Lines:
+        """The lines of the bundles `index`; lines shared by all bundles stay as they are."""
+        low, chord, intercept = (p if len(p) == 1 else p[index] for p in self[:3])
+        floor = self.floor if self.floor is None or len(self.floor) == 1 else self.floor[index]
+        return Lines(low, chord, intercept, floor)
+
 
 def middle(envelope: Envelope) -> Lines:
     """The middle ones of an envelope's three lines below and above."""

@@ -46,7 +46,7 @@ class Clipping:
     @classmethod
     def of(cls, context: BundleContext, numbers: Neurons) -> Clipping:
         """The clipping of a search."""
-        network, domain = context.coarse or (context.query.network, context.query.domain)
+        network, domain = context.in_float32
         rounding = Rounding(network, domain, outwards(context.bounds, network))
         return cls(network, domain, rounding, numbers)
 
@@ -112,7 +112,7 @@ def _over_caps(
     high = -low
     for some in parts(bundles, fit // count):
         mine = caps.at(some)
-        here = [_lines_of(line, some) for line in lines]
+        here = [line.at(some) for line in lines]
         for these in parts(count, fit):
             if not budget.expired():
                 rounding = clipping.rounding.over(mine)
@@ -120,12 +120,6 @@ def _over_caps(
                     network, mine, k, neurons[some, these], here, rounding=rounding
                 )
     return low, high
-
-
-def _lines_of(lines: Lines, some: slice) -> Lines:
-    """The lines of ReLUs in the bundles `some`, or those shared by all bundles."""
-    low, chord, intercept = (side if len(side) == 1 else side[some] for side in lines[:3])
-    return Lines(low, chord, intercept)
 
 
 def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
