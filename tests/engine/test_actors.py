@@ -153,7 +153,7 @@ def test_what_cannot_be_sent_is_searched_here() -> None:
     staff = Actors(Cluster(2, {"num_cpus": 1}, None))
     pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
     with pytest.raises(OSError, match="cannot be sent"):
-        staff.hire([search], UNLIMITED, HASTY, [], 2, 1)
+        staff.hire(search, UNLIMITED, HASTY, [], 2, 1)
 
 
 @pytest.mark.parametrize("begin", [by_inputs, by_neurons])
