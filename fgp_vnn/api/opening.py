@@ -53,7 +53,7 @@ def open_model(
     return _load(model, x)
 
 
-def load_asked(
+def load_compared(
     model: Model, points: Floats, *, whole: bool, watch: Callable[[], None] = lambda: None
 ) -> LoadedNetwork:
     """Load a model. For an ONNX model, the network is compared with onnxruntime at the points

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from fgp_vnn.api.boxes import BoxProblems
-from fgp_vnn.api.cases import asked_about
+from fgp_vnn.api.cases import box_points
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
@@ -189,7 +189,7 @@ def _timed(ask: Ask, strategy: Strategy) -> tuple[float, str]:
 
 def _verify(instance: Instance, engine: str) -> Ask:
     prop = load_property(Path(instance.property_file))
-    loaded = load_network(Path(instance.network_files[0]), points=asked_about(prop))
+    loaded = load_network(Path(instance.network_files[0]), points=box_points(prop))
 
     def ask(strategy: Strategy) -> str:
         budget, settings = Budget.of(instance.timeout, None), Settings(engine=engine)
