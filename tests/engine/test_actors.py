@@ -77,7 +77,7 @@ def share(
         return search.found is not None or search.enough()
 
     staff = Actors(Cluster(actors, {"num_cpus": 1}, None))
-    with torch.no_grad(), Waiting([search], actors, search.budget, HASTY, staff) as crew:
+    with torch.no_grad(), Waiting(search, actors, search.budget, HASTY, staff) as crew:
         crew.work(over)
     return working
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 import torch
@@ -25,13 +26,14 @@ def test_who_has_nothing_to_do_is_given_half_of_what_another_has(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Processes report nothing by themselves before they are done."""
-    given, give = list[Member](), Crew._give
+    given, send = list[Member](), Crew._send
 
-    def noted(self: Crew, member: Member, number: int, records: dict[str, Tensor]) -> None:
-        given.append(member)
-        give(self, member, number, records)
+    def noted(self: Crew, member: Member, message: Any) -> None:
+        if message[0] == "work":
+            given.append(member)
+        send(self, member, message)
 
-    monkeypatch.setattr(Crew, "_give", noted)
+    monkeypatch.setattr(Crew, "_send", noted)
     search = begin(nearly(0.1), lambda points: None, UNLIMITED)
     patient = Sharing(alone=(0.0, 0.0), turn=1e9, pause=0.01)
     with torch.no_grad(), Crew(search, 3, UNLIMITED, patient) as crew:
