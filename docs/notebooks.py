@@ -64,7 +64,7 @@ def _listing(text: str | list[str]) -> str:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Put a page for each notebook in its place."""
+    """Replace each notebook by its page."""
     from mkdocs.structure.files import File
 
     for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
@@ -76,7 +76,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **given: Any) -> str:
-    """Links lead to the notebooks' pages; as plain Markdown they lead to the notebooks."""
+    """Let links to notebooks lead to their pages of the site."""
     return re.sub(r"\.ipynb(?=[)#])", ".md", markdown)
 
 

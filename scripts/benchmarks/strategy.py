@@ -62,9 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", default="auto", help="of verify and certify")
     parser.add_argument("--fields", nargs="+", help="only those whose names have one of these")
     parser.add_argument("--filter", help="only instances that match this regular expression")
-    parser.add_argument("--limit", type=int, help="at most so many instances")
+    parser.add_argument("--limit", type=int, help="largest number of instances")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each")
-    parser.add_argument("--repeat", type=int, default=1, help="take the quickest of so many")
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="number of runs, of which the fastest counts"
+    )
     parser.add_argument("--all", action="store_true", help="also instances without a search")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
