@@ -36,7 +36,7 @@ class Ascended(NamedTuple):
     multipliers: Multipliers
     points: Tensor  # [batch, rows, inputs] the minimisers of the linear functions
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
-    linear: Backward | None = None  # the linear function below the rows, proved
+    linear: Backward  # the proved linear bounds of the rows
 
 
 def plain_multipliers(rows: Tensor, bounds: LayerBounds) -> Multipliers:

@@ -158,15 +158,8 @@ def promised(bounded: BoundedBundles, after: LayerBounds, at: Tensor) -> Tensor:
 
 def _caps(context: BundleContext, domain: Domain, bounded: BoundedBundles, at: Tensor) -> Caps:
     """The caps that the bundles' linear bounds leave of the domain, which may be rounded."""
-    weight, value = lowered(linear_of(bounded))
+    weight, value = lowered(bounded.result.linear)
     return left_of(domain, *recast(context.query.domain, domain, weight[at], value[at]))
-
-
-def linear_of(bounded: BoundedBundles) -> Backward:
-    """The proved linear bounds of bundles."""
-    if bounded.result.linear is None:
-        raise AssertionError("a proved bound has its linear function")
-    return bounded.result.linear
 
 
 def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
@@ -180,7 +173,6 @@ def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
 
 def near(context: BundleContext, bounded: BoundedBundles, part: float) -> Tensor:
     """Which bundles [batch] are below 0 by at most this part of the range of their linear bound."""
-    linear = linear_of(bounded)
-    domain, weight = context.query.domain, linear.weight
-    width = (domain.support(weight) + domain.support(-weight)).squeeze(-1)
+    domain, linear = context.query.domain, bounded.result.linear
+    width = (domain.support(linear.weight) + domain.support(-linear.weight)).squeeze(-1)
     return -linear.least.squeeze(-1) <= part * width
