@@ -1,4 +1,4 @@
-"""Write docs/reference/commands.md: every command with its options, as the parser has them."""
+"""Write docs/reference/commands.md: every command with its options, from the parser."""
 
 from __future__ import annotations
 

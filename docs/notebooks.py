@@ -1,7 +1,7 @@
-"""The notebooks: run them and keep what they show, and pages of the site made from them.
+"""Run the notebooks and store their output, and turn them into pages of the site.
 
-python docs/notebooks.py runs all of them anew. mkdocs calls the functions whose names begin with
-`on_`, which turn each into a page of Markdown in its place.
+`python docs/notebooks.py` runs all of them again. mkdocs calls the functions whose names begin with
+`on_`, which replace each notebook by a page of Markdown.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PNG = "image/png"
 
 
 def run(path: Path) -> dict[str, Any]:
-    """The notebook with what its cells give when they are run, from top to bottom, in a folder of
-    their own; an error in a cell is raised."""
+    """The notebook with the output of its cells, run from top to bottom in a temporary folder; an
+    error in a cell is raised."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -64,7 +64,7 @@ def _listing(text: str | list[str]) -> str:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Put a page for each notebook in its place."""
+    """Replace each notebook by its page."""
     from mkdocs.structure.files import File
 
     for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
@@ -76,7 +76,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **given: Any) -> str:
-    """Links lead to the notebooks' pages; as plain Markdown they lead to the notebooks."""
+    """Let links to notebooks lead to their pages of the site."""
     return re.sub(r"\.ipynb(?=[)#])", ".md", markdown)
 
 

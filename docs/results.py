@@ -1,13 +1,13 @@
-"""Run the commands of docs/results.md anew, and put what they print under them.
+"""Run the commands of docs/results.md again, and put their output under them.
 
     python docs/results.py                          # about ten minutes on one core
     python docs/results.py --word radius            # only the commands with this word
     python docs/results.py --data ../shared/data    # also those on benchmarks of VNN-COMP
 
-A block of the page begins with `$ ` and a command; below it stand the last lines of what it
-printed, as many as before. The commands run in `example`, which `fgp-vnn demo --files example`
-makes in a folder with the scripts of a clone. `../data` is the folder of `--data`, with benchmarks
-in `vnncomp` and published tables in `published`; without it, its commands are left as they are.
+A block of the page begins with `$ ` and a command, followed by the last lines of its output; their
+number stays the same. The commands run in `example`, which `fgp-vnn demo --files example` creates
+in a folder with the scripts of a clone. `../data` is the folder of `--data`, with benchmarks in
+`vnncomp` and published tables in `published`; without it, the commands that need it are skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run(command: str, folder: Path) -> list[str]:
 
 
 def renewed(text: str, folder: Path, word: str = "") -> str:
-    """The text of the page with what its commands print when they are run in a folder."""
+    """The text of the page with the output of its commands, run in a folder."""
 
     def again(block: re.Match[str]) -> str:
         command, shown = block.groups()

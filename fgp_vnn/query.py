@@ -61,12 +61,10 @@ class Query:
         """The disjuncts with more than one row, grouped by their number of rows: for each group the
         indices of the disjuncts [m] and of their rows [m, rows of each]."""
         sizes = [len(rows) for rows in self._rows]
-        groups = [[d for d, n in enumerate(sizes) if n == size] for size in sorted(set(sizes))]
-        numbers, found = self.disjunct.new_tensor, []
-        for group in groups:
-            if sizes[group[0]] > 1:
-                found.append((numbers(group), numbers([self._rows[d] for d in group])))
-        return tuple(found)
+        several = sorted({size for size in sizes if size > 1})
+        groups = [[d for d, n in enumerate(sizes) if n == size] for size in several]
+        numbers = self.disjunct.new_tensor
+        return tuple((numbers(g), numbers([self._rows[d] for d in g])) for g in groups)
 
     @cached_property
     def distinct(self) -> tuple[Tensor, Tensor]:

@@ -94,8 +94,8 @@ class Attack:
 
     quick: Descent = Descent(restarts=1, steps=6)  # before any bound
     long: Descent = Descent(restarts=8, steps=25)  # if plain bounds leave the query open
-    # Largest shares of the remaining time for these two: a network like VGG16 with 249 other
-    # classes spent 32 of 30 s on the first.
+    # Largest shares of the remaining time for these two: on a network like VGG16 with 250 classes
+    # the first took 32 s of a limit of 30 s.
     shares: tuple[float, float] = (0.1, 0.3)
     # Between batches of boxes, from points of open ones. Counterexamples per second on ACAS Xu 1_2
     # | 5_3 prop_2 | 1_9 prop_7: with 8 steps 62 | 2 | 19, with 12 53 | 4 | 14, with 5 49 | 3 | 32.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make .venv and install the project into it with the tested versions; quick when nothing changed.
+# Create .venv and install the project into it with the tested versions; quick if nothing has changed.
 # Set PYTHON to choose the interpreter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,7 +16,7 @@ find_python() {
     exit 1
 }
 
-# What the installation depends on: where it is, and what these files say.
+# The installation depends on its path and on the contents of these files.
 fingerprint() {
     "$1" - <<'PY'
 import hashlib, pathlib
@@ -36,7 +36,7 @@ if [ -L .venv ]; then
     exit 1
 fi
 python=$(find_python)
-# A stamp is there only after a complete installation in this place: without one, start over.
+# The stamp exists only after a complete installation at this path; without it, start over.
 if [ ! -f "$stamp" ] || ! .venv/bin/python -c '' 2>/dev/null || ! grep -qsF "$PWD/.venv" .venv/bin/pip; then
     echo "Making .venv with $("$python" --version)"
     "$python" -m venv --clear .venv >&2 || {
@@ -50,9 +50,9 @@ install() {
     .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input "$@"
 }
 echo "Installing the packages of scripts/constraints.txt (a few minutes the first time)"
-# torch goes first and by itself, so that the version chosen for this machine is what the rest meets.
+# torch is installed first and alone, so that the other packages find the version chosen for this machine.
 install "$(grep '^torch==' scripts/constraints.txt)"
-# With "compat" Python finds the package also in the folder that holds this one, where the clone's own
-# folder would be taken for it.
+# With "compat" Python also finds the package from the folder above this one, where it would otherwise
+# take the clone's folder for the package.
 install --constraint scripts/constraints.txt --config-settings editable_mode=compat --editable '.[dev]'
 fingerprint .venv/bin/python >"$stamp"

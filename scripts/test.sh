@@ -11,7 +11,7 @@ fi
 bash scripts/setup.sh
 # Each worker gets one thread, not all cores.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-# Without bytecode, each process that a test starts would compile the package anew.
+# Without bytecode, each process that a test starts would compile the package again.
 unset PYTHONDONTWRITEBYTECODE
 bin=.venv/bin
 "$bin/ruff" check --quiet .
@@ -24,7 +24,7 @@ trap 'kill "$checking" 2>/dev/null || true; rm -f "$types"' EXIT
 "$bin/mypy" --no-error-summary >"$types" 2>&1 &
 checking=$!
 failed=0
-# One worker more than two cores: two workers spend a fifth of the time waiting for other processes.
+# One worker more than cores: two workers spend a fifth of the time waiting for other processes.
 "$bin/python" -m pytest --quiet -n "${FGP_VNN_TEST_WORKERS:-3}" --dist worksteal "${chosen[@]}" "$@" || failed=$?
 if wait "$checking"; then
     echo "lint, types and contracts: clean"

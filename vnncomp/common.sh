@@ -1,8 +1,8 @@
-# What the competition scripts share. Sourced, not run.
+# Functions shared by the competition scripts. Sourced, not run.
 export LC_ALL=C # numbers with a decimal point, whatever the locale
 script=$(basename "$0")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# Records of runs under way, one file each, so that what an ended run left behind can be found.
+# One record per run in progress, so that processes left behind by a run that has ended can be found.
 records=${TMPDIR:-/tmp}/fgp_vnn-$(id -u)
 
 fail() {
@@ -16,8 +16,8 @@ find_tool() {
     [ -f "$tool" ] && [ -x "$tool" ] || fail "no command $tool (run install_tool.sh v1, or set FGP_VNN)"
 }
 
-# When the process started, in clock ticks since boot; empty if there is none. A process is known
-# by its number and this, since numbers are used again.
+# When a process started, in clock ticks since boot; empty if it does not exist. Process ids are
+# reused, so a process is identified by its id and its start.
 started() {
     sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20
 }

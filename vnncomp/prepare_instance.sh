@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # prepare_instance.sh v1 CATEGORY ONNX VNNLIB
-# Ends what runs of ours left behind; declines (exit 1) what cannot be read. Analyses nothing.
+# Stops verifiers left behind by earlier runs. Exit 1: declined, since a file cannot be read. The
+# files are not analysed.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 [ $# -eq 4 ] || fail "usage: $script v1 CATEGORY ONNX VNNLIB"

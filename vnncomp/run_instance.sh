@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run_instance.sh v1 CATEGORY ONNX VNNLIB RESULTS_FILE TIMEOUT
-# Exit 0: RESULTS_FILE holds sat, unsat, unknown, timeout or error. Exit 2: bad arguments, and
-# nothing written. Stopped by a signal, it stops the verifier, and RESULTS_FILE is legal all the same.
+# Exit 0: RESULTS_FILE contains sat, unsat, unknown, timeout or error. Exit 2: bad arguments, nothing
+# written. A signal stops the verifier too, and RESULTS_FILE is valid even then.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 [ $# -eq 6 ] || fail "usage: $script v1 CATEGORY ONNX VNNLIB RESULTS_FILE TIMEOUT"
@@ -12,13 +12,13 @@ onnx=$3 vnnlib=$4 results=$5 seconds=$6
 [ -n "$results" ] && [ ! -d "$results" ] || fail "RESULTS_FILE '$results' is not a file"
 find_tool
 
-# The verifier is asked to end a margin before TIMEOUT, which covers its start and the writing;
-# it is stopped when half of the margin is gone, and killed when three quarters are.
+# The verifier's own time limit is a margin before TIMEOUT, for its start and for writing results. It
+# gets SIGTERM when half of the margin has passed, and is killed after three quarters of it.
 read -r budget stop kill_after <<<"$(awk -v t="$seconds" 'BEGIN {
     margin = 2 + 0.02 * t; if (margin > t / 2) margin = t / 2
     printf "%.6f %.6f %.6f\n", t - margin, t - margin / 2, margin / 4 }')"
 
-# A file in the same folder, moved into place: a reader never meets half of one.
+# Write to a file in the same folder and rename it: a reader never sees an incomplete file.
 record=
 seed=$results.$$
 write_status() {
@@ -31,14 +31,15 @@ trap tidy EXIT
 
 { write_status timeout; } 2>/dev/null || fail "cannot write RESULTS_FILE '$results'"
 
-# timeout passes on to the verifier what it is sent itself.
+# `timeout` passes the signals that it gets on to the verifier.
 child= stopped=
 forward() {
     stopped=$1
     [ -n "$child" ] && kill -TERM "$child" 2>/dev/null
 }
-# When a signal comes while bash parses a substitution, it takes the trap's command for a part of it.
-# So there is none from here on until the verifier has ended; this never gives anything to read.
+# A signal that arrives while bash parses a command substitution is not handled correctly: bash takes
+# the trap's command for a part of the substitution. So there are no substitutions from here on until
+# the verifier has ended. Reading from this descriptor never returns anything, so it serves to wait.
 exec {never}<> <(:)
 run_verifier() {
     trap 'forward 143' TERM
@@ -54,10 +55,10 @@ run_verifier() {
         done | tr '\n' ' ' >"$records/.$$" # moved into place: a reader never meets half of one
         mv -f "$records/.$$" "$record"
     fi
-    [ -n "$stopped" ] && forward "$stopped" # a signal may have come before there was a child
+    [ -n "$stopped" ] && forward "$stopped" # the signal may have arrived before the child existed
 
-    # A signal that comes just as `wait` begins is not handled before the child ends: so look again
-    # and again, and wait only for what is gone.
+    # A signal that arrives just as `wait` begins is not handled before the child ends. So poll, and
+    # call `wait` only when the child has ended.
     pause=0.02
     while kill -0 "$child" 2>/dev/null; do
         read -rt "$pause" -u "$never" _
@@ -68,8 +69,8 @@ run_verifier() {
 }
 run_verifier
 
-# The first line is the verifier's verdict or still our own `timeout`. The latter is replaced if
-# the verifier failed or was killed before its time was up, and so is anything that is not legal.
+# The first line is the verifier's verdict, or still our own `timeout`. A `timeout` is replaced by
+# `error` if the verifier failed or was killed before its time was up, and so is any invalid line.
 first=$(head -n 1 "$results" 2>/dev/null)
 case $first in
 sat | unsat | unknown | error) ;;

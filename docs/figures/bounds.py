@@ -1,4 +1,4 @@
-"""Draw bundles.svg and caps.svg: what linear bounds say of a bundle, and leave of a ball."""
+"""Draw bundles.svg and caps.svg: linear bounds of a bundle, and the part of a ball left by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLUE, RED, GREY, GREEN = "#0b62a4", "#b3263a", "#777777", "#2b8a3e"
 
 
 def network(widths: tuple[int, ...], seed: int, offset: float) -> Network:
-    """A random network with one output, in which `offset` is added to the output."""
+    """A random network with one output, to which `offset` is added."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(*shape: int) -> Tensor:
@@ -39,8 +39,8 @@ def network(widths: tuple[int, ...], seed: int, offset: float) -> Network:
 
 
 def lower_line(net: Network, domain: Domain, signs: dict[int, int]) -> tuple[Tensor, float, float]:
-    """The linear function below the output over a bundle: its slope [inputs] and its value at the
-    centre, and the least value over the domain. `signs` are those of neurons of the first layer."""
+    """The linear lower bound of the output over a bundle: its slope [inputs], its value at the
+    centre, and its minimum over the domain. `signs` are those of the first layer's neurons."""
     bounds = root_bounds(net, domain, budget=UNLIMITED)
     pattern = [torch.zeros(1, width, dtype=torch.int8) for width in net.widths]
     for neuron, sign in signs.items():
@@ -57,7 +57,7 @@ def interval(low: float, high: float) -> Box:
 
 
 def draw_bundles() -> None:
-    """A function of one input, the line below it over all regions at once, and over two halves."""
+    """Draw a function of one input, a line below it over all regions, and one for each half."""
     net, box = network((1, 6, 5, 1), 8, 1.05), interval(-1.5, 1.5)
     x = np.linspace(-1.5, 1.5, 601)
     points = torch.from_numpy(x)[:, None]
@@ -91,7 +91,7 @@ def draw_bundles() -> None:
 
 
 def draw_caps() -> None:
-    """A ball, where a linear bound still allows a counterexample, and where there are some."""
+    """Draw a ball, the part where a linear bound allows counterexamples, and those that exist."""
     net, centre = network((2, 10, 8, 1), 22, 0.0), torch.tensor([0.2, 0.1]).double()
     radius = 0.6
     ball = L2Ball(centre, radius)

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from fgp_vnn.api.cases import asked_about, check_fit, compares_only, join_verdicts, load_for
-from fgp_vnn.api.opening import load_asked
+from fgp_vnn.api.cases import box_points, check_fit, compares_only, join_verdicts, load_for
+from fgp_vnn.api.opening import load_compared
 from fgp_vnn.api.refused import attack_refused
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import OutOfTimeError, UnsupportedError
@@ -69,7 +69,7 @@ class BoxProblems:
     ) -> Iterator[Problem]:
         """The problems of a model, or of a pair of files (network, property); `limit` returns the
         budget from now on."""
-        begin, asked, opened = time.perf_counter(), 0, limit()
+        begin, done, opened = time.perf_counter(), 0, limit()
         for loaded, part in self._opened(model, prop, opened):
             budget, self._note = limit(), loaded.note
             self._load += time.perf_counter() - begin
@@ -85,10 +85,10 @@ class BoxProblems:
                         return
             program = model[0] if self.settings.float32_semantics else None
             yield from self.of_network(loaded, part, budget, program)
-            asked += len(part.cases)
+            done += len(part.cases)
             if any(verdict.status == "sat" for verdict in self.verdicts):
                 return
-            if asked < len(prop.cases) and budget.expired():
+            if done < len(prop.cases) and budget.expired():
                 self.add(Verdict("timeout", reason="time is up before the last boxes"))
                 return
             begin = time.perf_counter()
@@ -107,7 +107,7 @@ class BoxProblems:
         deployment = None if program is None else self._deployment(program)
         proved = self._proved_together(network, prop, budget) if program is None else {}
         for number, case in enumerate(prop.cases):
-            domain, asked = box_of(case), network
+            domain, verified = box_of(case), network
             if number in proved:
                 if self.proof:
                     log = self._log(ask(network, domain, case.unsafe), number)
@@ -120,13 +120,13 @@ class BoxProblems:
                 try:
                     with torch.no_grad():
                         wide = deployed(loaded.network, received(domain), deployment, budget=budget)
-                    domain, asked = received(domain), wide.to(device, dtype)
+                    domain, verified = received(domain), wide.to(device, dtype)
                 except UnsupportedError as error:
                     self._refused = str(error)
             if self._refused:
                 settings = replace(settings, engine="attack")
             judge = Judge(*case.ends(), loaded.runtime.run, prop.broken_by)
-            query = ask(asked, domain, case.unsafe)
+            query = ask(verified, domain, case.unsafe)
             log = self._log(query, number)
             yield Problem(query, judge, settings, budget, self.strategy, log, jobs, self.staff)
             if self.verdicts[-1].status == "sat":
@@ -156,7 +156,7 @@ class BoxProblems:
             yield from load_for(model, prop, all_inputs=for_all, watch=watch)
             return
         whole = not compares_only(prop)
-        loaded = load_asked(model, asked_about(prop), whole=whole, watch=watch)
+        loaded = load_compared(model, box_points(prop), whole=whole, watch=watch)
         check_fit(loaded, prop, "the model", "the property")
         yield loaded, prop
 

@@ -18,7 +18,7 @@ from fgp_vnn.property.model import Case, Variable
 from fgp_vnn.property.numbers import same_layout
 
 
-def asked_about(prop: Property) -> NDArray[np.float32]:
+def box_points(prop: Property) -> NDArray[np.float32]:
     """The lower corner, the upper corner and the centre [points, inputs] of the property's first
     box, without points that overflow float32."""
     boxes = [(case.lower, case.upper) for case in prop.cases[:1]]
@@ -47,7 +47,7 @@ def load_for(
         values = (
             np.where(_fixed(left[0]), left[0].lower, np.nan) if left and not all_inputs else None
         )
-        points = asked_about(replace(prop, cases=left[:1]))
+        points = box_points(replace(prop, cases=left[:1]))
         loaded = load_network(files[0], points=points, fixed=values, whole=whole, watch=watch)
         part = replace(prop, cases=tuple(case for case in left if _fixes(case, loaded.bound)))
         left = tuple(case for case in left if not _fixes(case, loaded.bound))

@@ -38,7 +38,7 @@ _STATUSES: dict[str, RobustnessStatus] = {
     "sat": "not_robust",
     "timeout": "timeout",
 }
-ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
+POINT_OPTIONS = ("y", "clip", "mask", "target", "timeout", "progress")
 
 
 def certify(
@@ -66,9 +66,11 @@ def certify(
     - `progress`: a function called with the numbers of finished and of all inputs; False hides the
       progress bar.
     """
-    asked, settings = divide(options, ASKED)
+    for_points, settings = divide(options, POINT_OPTIONS)
     certifier = Certifier.of(model, x, **settings)
-    answer: Robustness | list[Robustness] = certifier.certify(x, norm, epsilon=epsilon, **asked)
+    answer: Robustness | list[Robustness] = certifier.certify(
+        x, norm, epsilon=epsilon, **for_points
+    )
     return answer
 
 
@@ -115,11 +117,11 @@ class Certifier(Classifier):
         unusual_ones = "".join(f", {k}={v!r}" for k, v in unusual(vars(self.settings)).items())
         return f"Certifier({self.network!r}{unusual_ones})"
 
-    def certify(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **asked: Any) -> Any:
+    def certify(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **options: Any) -> Any:
         """Decide whether all inputs within epsilon of x have the class of x. Returns a
         `Robustness`, or a list for a batch. Options are those of the function `certify`, except
         `mean`, `std` and settings."""
-        points = self._points(x, (epsilon, norm), asked)
+        points = self._points(x, (epsilon, norm), options)
         with points.counted() as add:
             for center, radius, budget in points:
                 begin = time.perf_counter()
@@ -163,7 +165,7 @@ class Certifier(Classifier):
         maximum: float = 1.0,
         gap: float = GAP,
         progress: Progress | Literal[False] | None = None,
-        **asked: Any,
+        **options: Any,
     ) -> Any:
         """Bound the distance from x to the nearest input of another class, up to `maximum`. Returns
         a `Radius`, or a list for a batch. Options are those of the function `radius`, except
@@ -173,10 +175,10 @@ class Certifier(Classifier):
         the deadline, or when an allocation fails: both bounds are valid at any time.
         """
         maximum, gap = read_number(maximum, "maximum"), read_number(gap, "gap")
-        self._check_radius(maximum, gap, asked)
+        self._check_radius(maximum, gap, options)
         told = progress or (lambda lower, upper: None)
         shown = None if progress is None else False
-        points = self._points(x, (maximum, norm), {**asked, "progress": shown})
+        points = self._points(x, (maximum, norm), {**options, "progress": shown})
         with points.counted() as add:
             for center, most, budget in points:
                 begin = time.perf_counter()
@@ -199,7 +201,7 @@ class Certifier(Classifier):
                 add(answer)
         return points.answer()
 
-    def _check_radius(self, maximum: float, gap: float, asked: dict[str, Any]) -> None:
+    def _check_radius(self, maximum: float, gap: float, options: dict[str, Any]) -> None:
         """Refuse arguments and settings that `radius` does not support."""
         make_settings("radius", unusual(vars(self.settings)))
         if maximum <= 0:
@@ -209,13 +211,13 @@ class Certifier(Classifier):
         if self.settings.engine == "walk" and (smooth := self.network.smooth_names):
             raise UnsupportedError(f"the walk is for piecewise-linear networks; this has {smooth}")
         for name in ("mask", "target"):
-            if asked.get(name) is not None:
+            if options.get(name) is not None:
                 raise InputError(f"a radius does not use {name}")
 
-    def attack(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **asked: Any) -> Any:
+    def attack(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **options: Any) -> Any:
         """Run only the long attack. Returns a `Counterexample` within epsilon of x, or None if the
         attack finds none within its time and memory; for a batch, a list of these."""
-        points = self._points(x, (epsilon, norm), asked)
+        points = self._points(x, (epsilon, norm), options)
         with points.counted() as add:
             for center, radius, budget in points:
                 found = None
@@ -224,14 +226,14 @@ class Certifier(Classifier):
                 add(found)
         return points.answer()
 
-    def _points(self, x: ArrayLike, ball: tuple[Any, Any], asked: dict[str, Any]) -> _Points:
+    def _points(self, x: ArrayLike, ball: tuple[Any, Any], options: dict[str, Any]) -> _Points:
         """Read one input, or a batch along the first axis, and the options of `certify`."""
-        timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
+        timeout, y, shown = (options.pop(name, None) for name in ("timeout", "y", "progress"))
         epsilon, norm = ball
-        for name in asked.keys() - {"clip", "mask", "target"}:
-            hint = suggestion(name, ASKED)
+        for name in options.keys() - {"clip", "mask", "target"}:
+            hint = suggestion(name, POINT_OPTIONS)
             raise InputError(f"there is no option {name!r} of a question about inputs{hint}")
-        near = read_near(space_of(self.loaded), norm, **asked)
+        near = read_near(space_of(self.loaded), norm, **options)
         given = read_inputs(x, self.input_shape, self.network.inputs)
         seconds, classes = check_seconds(timeout), self.network.outputs
         labels = None if y is None else read_classes(y, len(given.points), classes)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fgp_vnn.api.cases import asked_about, check_fit, check_shapes
+from fgp_vnn.api.cases import box_points, check_fit, check_shapes
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.written import onnx_of
 from fgp_vnn.base.errors import InputError
@@ -38,8 +38,8 @@ def without_name(model: Any, prop: str | Path | Property | None) -> Any:
     given = networks_of(model)
     if given is None or len(given) != 1:
         return model
-    asked = load_property(prop, joint=True) if isinstance(prop, (str, Path)) else prop
-    related = asked is not None and asked.joint is not None
+    given_property = load_property(prop, joint=True) if isinstance(prop, (str, Path)) else prop
+    related = given_property is not None and given_property.joint is not None
     return model if related else next(iter(given.values()))
 
 
@@ -68,7 +68,7 @@ def open_joint(model: Any, prop: Property) -> LoadedNetwork:
         parts.append(Part(network.name, onnx_of(source), loaded.input_shape, outputs, places))
         runtimes.append((loaded.runtime, places))
     proto = joined(parts, prop.inputs, prop.joint.passed)
-    whole = load_network(proto, points=asked_about(prop))
+    whole = load_network(proto, points=box_points(prop))
     check_fit(whole, prop, "the joint network", "the property")
     return replace(whole, runtime=JointRuntime(runtimes, prop.joint.passed))
 

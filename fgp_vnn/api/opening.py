@@ -53,8 +53,8 @@ def open_model(
     return _load(model, x)
 
 
-def load_asked(
-    model: Model, points: Floats, *, whole: bool, watch: Callable[[], None] = lambda: None
+def load_compared(
+    model: Model, points: Floats, *, whole: bool, watch: Callable[[], None]
 ) -> LoadedNetwork:
     """Load a model. For an ONNX model, the network is compared with onnxruntime at the points
     [points, inputs]. A final softmax is dropped unless `whole` is set. `watch` is called regularly

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from fgp_vnn.api.certify import ASKED, Certifier
+from fgp_vnn.api.certify import POINT_OPTIONS, Certifier
 from fgp_vnn.api.models import Model
 from fgp_vnn.api.opening import divide
 from fgp_vnn.base.radius import Radius
@@ -32,9 +32,11 @@ def radius(
     in seconds for each input. `progress` is a function called with both bounds whenever one
     improves, as in `bounds` and `maximise`; False hides the progress bar.
     """
-    asked, settings = divide(options, ASKED)
+    for_points, settings = divide(options, POINT_OPTIONS)
     front, chosen = divide(settings, ("mean", "std"))
     make_settings("radius", chosen)
     certifier = Certifier.of(model, x, **front, **chosen)
-    answer: Radius | list[Radius] = certifier.radius(x, norm, maximum=maximum, gap=gap, **asked)
+    answer: Radius | list[Radius] = certifier.radius(
+        x, norm, maximum=maximum, gap=gap, **for_points
+    )
     return answer

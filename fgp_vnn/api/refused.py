@@ -68,7 +68,7 @@ def _attacked(
     seconds = {"attack": time.perf_counter() - begin}
     verdict = Verdict("sat", "attack", found, seconds=seconds)
     if found is None:
-        reason = f"attacked only, in vain: {refused}"
+        reason = f"only attacked, and no counterexample was found: {refused}"
         verdict = Verdict("unknown", reason=reason, seconds=seconds)
     tell_stage(verdict.status, budget)
     return verdict

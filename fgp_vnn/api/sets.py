@@ -129,8 +129,8 @@ def _center(ball: Ball, space: Space) -> tuple[Center, float]:
     given = read_inputs(ball.x, space.input_shape, space.names.inputs)
     if not given.single:
         raise InputError("a ball is around one input, not a batch")
-    asked = read_near(space, ball.norm, ball.clip, ball.mask)
-    return asked.at(given.points[0], 0, ball.epsilon)
+    near = read_near(space, ball.norm, ball.clip, ball.mask)
+    return near.at(given.points[0], 0, ball.epsilon)
 
 
 def _ball(ball: Ball, space: Space) -> InputSet:

@@ -54,13 +54,13 @@ def bounds(
     with the current lower and upper bounds), `mean`, `std`, and `device`, `memory` and `seed` of
     `Settings`. The bounds are valid whenever the search stops.
     """
-    asked = _Asked.of(model, inputs, options, method, gap, outputs=layer is None)
-    network = asked.loaded.network
+    question = _Question.of(model, inputs, options, method, gap, outputs=layer is None)
+    network = question.loaded.network
     target = _layer(layer, len(network.layers))
     count = network.maps[target].outputs
     unit = torch.eye(count, dtype=torch.float64, device=network.device)
     rows = ValueRows(network, target, torch.cat([unit, -unit]))
-    shape = asked.loaded.output_shape if layer is None else (count,)
+    shape = question.loaded.output_shape if layer is None else (count,)
     shape = shape if math.prod(shape) == count else (count,)
 
     def ends(least: Tensor) -> tuple[Doubles, Doubles]:
@@ -68,22 +68,22 @@ def bounds(
         return low + 0.0, -high + 0.0
 
     def hear(least: Tensor, reached: Tensor) -> None:
-        asked.progress(*ends(least))
+        question.progress(*ends(least))
 
-    parts = [part for part, _ in asked.lows(rows, inputs, hear)]
+    parts = [part for part, _ in question.lows(rows, inputs, hear)]
     least = torch.stack([part.least for part in parts]).amin(0)
     reached = torch.stack([part.reached for part in parts]).amin(0)
     lower, upper = ends(least)
-    close = bool((reached - least <= asked.gap * reached.abs().clamp(min=1)).all())
+    close = bool((reached - least <= question.gap * reached.abs().clamp(min=1)).all())
     return Bounds(
         lower,
         upper,
         *ends(reached),
         method,
-        asked.ended(close, parts),
-        asked.seconds(),
+        question.ended(close, parts),
+        question.seconds(),
         summed([part.statistics for part in parts]),
-        asked.loaded.note,
+        question.loaded.note,
     )
 
 
@@ -97,8 +97,8 @@ def maximise(
     bounds differ by at most gap * max(1, |value|), when rounding prevents that, or at the deadline:
     both bounds are valid at any time.
     """
-    asked = _Asked.of(model, inputs, options, "split", gap)
-    network = asked.loaded.network
+    question = _Question.of(model, inputs, options, "split", gap)
+    network = question.loaded.network
     factors, constant = _objective(objective, network)
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
     rows = ValueRows(network, len(network.layers), -row)
@@ -107,10 +107,10 @@ def maximise(
         return _up(-Fraction(least), constant) if math.isfinite(least) else math.inf
 
     def hear(least: Tensor, reached: Tensor) -> None:
-        asked.progress(-float(reached) + float(constant), above(float(least)))
+        question.progress(-float(reached) + float(constant), above(float(least)))
 
     best, parts = None, []
-    for part, where in asked.lows(rows, inputs, hear):
+    for part, where in question.lows(rows, inputs, hear):
         parts.append(part)
         x = where.inside(part.points[0].cpu().numpy())
         if x is None:  # the ball has no float32 point nearby: try its centre
@@ -119,8 +119,8 @@ def maximise(
             continue
         there = ValueRows(network, rows.target, row)
         # The value at one point needs no search: compute it even after the deadline.
-        budget = Budget.of(None, asked.settings.memory)
-        value = float(least_at(there, torch.from_numpy(x), asked.settings, budget))
+        budget = Budget.of(None, question.settings.memory)
+        value = float(least_at(there, torch.from_numpy(x), question.settings, budget))
         if best is None or value > best[0]:
             best = value, x
     if best is None:
@@ -128,23 +128,23 @@ def maximise(
     value = -_up(-Fraction(best[0]), -constant) if math.isfinite(best[0]) else -math.inf
     upper = above(min(float(part.least) for part in parts))
     single = best[1].astype(np.float32)
-    y = asked.loaded.runtime.run(single).reshape(asked.loaded.output_shape)
-    ended = asked.ended(upper - value <= asked.gap * max(1.0, abs(value)), parts)
-    point = single.reshape(asked.loaded.input_shape)
+    y = question.loaded.runtime.run(single).reshape(question.loaded.output_shape)
+    ended = question.ended(upper - value <= question.gap * max(1.0, abs(value)), parts)
+    point = single.reshape(question.loaded.input_shape)
     return Maximum(
         value,
         upper,
         point,
         y,
         ended,
-        asked.seconds(),
+        question.seconds(),
         summed([part.statistics for part in parts]),
-        asked.loaded.note,
+        question.loaded.note,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Question:
     """The common part of `bounds` and `maximise`: network, budget and settings."""
 
     loaded: LoadedNetwork  # on the device of the search
@@ -165,7 +165,7 @@ class _Asked:
         gap: float,
         *,
         outputs: bool = True,
-    ) -> _Asked:
+    ) -> _Question:
         """Read the user's arguments; with `outputs`, a final softmax is part of the network."""
         begin = time.perf_counter()
         if method not in METHODS:

@@ -73,25 +73,25 @@ def verify(
         given = _property(prop, inputs, unsafe, limit().memory) if prop is None else prop
         return _verify_written(model, given, certificate, progress, options)
     with listening(progress), memory_errors():
-        asked = _property(prop, inputs, unsafe, limit().memory)
+        parsed = _property(prop, inputs, unsafe, limit().memory)
         boxes = BoxProblems(chosen, proof=certificate is not None)
         try:
             with memory_errors(), hired(chosen) as boxes.staff:
-                if several or asked.joint is not None:
+                if several or parsed.joint is not None:
                     if about_files:
                         raise UnsupportedError(_FOR_ONE)
-                    model, files = open_joint(model, asked), None
-                for problem in boxes.of_model(files or model, asked, limit):
+                    model, files = open_joint(model, parsed), None
+                for problem in boxes.of_model(files or model, parsed, limit):
                     boxes.add(run(problem, "verify"))
                 verdict = boxes.verdict()
                 if certificate is not None and verdict.status == "unsat":
-                    verdict = _write_certificate(boxes, (model, prop), asked, certificate, limit())
+                    verdict = _write_certificate(boxes, (model, prop), parsed, certificate, limit())
         except (UnsupportedError, OutOfMemoryError) as error:
-            if several or asked.joint is not None:
+            if several or parsed.joint is not None:
                 raise
-            verdict = attack_refused(files or model, asked, chosen, limit(), error)
+            verdict = attack_refused(files or model, parsed, chosen, limit(), error)
     total = verdict.seconds | {"total": time.perf_counter() - begin}
-    return replace(declared_verdict(verdict, asked), seconds=total)
+    return replace(declared_verdict(verdict, parsed), seconds=total)
 
 
 def _verify_written(

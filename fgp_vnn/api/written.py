@@ -69,7 +69,7 @@ def as_files(
     try:
         for path, data, what in wanted:
             if path == stem:
-                raise InputError(f"{path} is where the {what} is written: choose another name")
+                raise InputError(f"{path} is also the file for the {what}: choose another name")
             if _write_new(path, data, what):
                 made.append(path)
         yield network, text, made
@@ -87,5 +87,5 @@ def _write_new(path: Path, data: bytes, what: str) -> bool:
         write_bytes(path, data, what)
         return True
     if read_bytes(path, what) != data:
-        raise InputError(f"{path} is there already with another {what}: choose another name")
+        raise InputError(f"{path} exists already with another {what}: choose another name")
     return False

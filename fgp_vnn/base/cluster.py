@@ -87,7 +87,7 @@ def _described(
     ray: Any, address: str, jobs: int | None, device: str, folder: str | None
 ) -> Cluster:
     if folder is not None and ray.util.get_node_ip_address() != _LOOPBACK:
-        raise InputError("Ray does not keep to the loopback address; start a cluster yourself")
+        raise InputError("Ray does not use the loopback address alone; start a cluster yourself")
     totals = ray.cluster_resources()
     unit = "GPU" if device != "cpu" and totals.get("GPU", 0) >= 1 else "CPU"
     capacity = int(totals.get(unit, 0))

@@ -159,7 +159,7 @@ def _size(tensor: Any) -> int:
     """The size of a tensor's values in bytes."""
     kind = tensor.DataType.Name(tensor.data_type)
     if kind not in _WIDTHS:
-        raise UnsupportedError(f"values of type {kind} in a file of their own are not supported")
+        raise UnsupportedError(f"values of type {kind} in a separate file are not supported")
     if any(size < 0 for size in tensor.dims):
         raise InputError("the tensor has a negative dimension")
     return int(prod(tensor.dims)) * _WIDTHS[kind]

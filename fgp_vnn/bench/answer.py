@@ -36,10 +36,10 @@ class Solver(Protocol):
         """Free everything; not to be called while `run` waits."""
 
 
-def as_record(instance: Instance, answer: Answer, expected: str = "") -> Record:
+def as_record(instance: Instance, answer: Answer, expected: str) -> Record:
     """Return the result of an instance; an answer after its time limit counts as a timeout.
 
-    `expected` is the true answer, sat or unsat, if it is known.
+    `expected` is the true answer, sat or unsat; empty if it is not known.
     """
     known = {name: value for name, value in vars(answer).items() if name not in _APART}
     known |= {"result": answer.status, "late": "", "expected": expected}

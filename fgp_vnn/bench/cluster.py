@@ -1,4 +1,4 @@
-"""The same run on a Ray cluster: one actor per core or GPU, each holding a guarded worker."""
+"""A run on a Ray cluster: one actor per core or GPU, each with a guarded worker."""
 
 from __future__ import annotations
 

@@ -50,32 +50,29 @@ class Journal:
         self._unsynced: list[Path] = []
 
     def append(self, record: Record, counterexample: str = "", log: str = "") -> Record:
-        """Write one result; return it with the names of the files that belong to it."""
+        """Write one result, its texts first so that no line names a missing file; return it with
+        the names of the files that belong to it."""
         with _writing(self.folder):
-            return self._append(record, counterexample, log)
-
-    def _append(self, record: Record, counterexample: str, log: str) -> Record:
-        """Write one result, its texts first so that no line names a missing file."""
-        if self._made is not None:
-            content = read_settings(self.folder)
-            content[RUNS] = [*content.get(RUNS, []), dict(self._made)]
-            _write(self.folder / SETTINGS, [json.dumps(content, indent=2) + "\n"])
-            self._made = None
-        if counterexample:
-            name = self._keep(COUNTEREXAMPLES, record.key, counterexample)
-            record = replace(record, counterexample=name)
-        if log.strip():
-            record = replace(record, log=self._keep(LOGS, record.key, log))
-        if record.certificate:  # the worker has already written the file
-            record = replace(record, certificate=f"{CERTIFICATES}/{record.certificate}")
-            self._unsynced.append(self.folder / record.certificate)
-        self._lines.write(_line(record))
-        self._lines.flush()
-        if time.monotonic() - self._synced >= _SYNC_SECONDS:
-            self._sync()
-        self._table.write(_row(record))
-        self._table.flush()
-        self.records[record.key] = record
+            if self._made is not None:
+                content = read_settings(self.folder)
+                content[RUNS] = [*content.get(RUNS, []), dict(self._made)]
+                _write(self.folder / SETTINGS, [json.dumps(content, indent=2) + "\n"])
+                self._made = None
+            if counterexample:
+                name = self._keep(COUNTEREXAMPLES, record.key, counterexample)
+                record = replace(record, counterexample=name)
+            if log.strip():
+                record = replace(record, log=self._keep(LOGS, record.key, log))
+            if record.certificate:  # the worker has already written the file
+                record = replace(record, certificate=f"{CERTIFICATES}/{record.certificate}")
+                self._unsynced.append(self.folder / record.certificate)
+            self._lines.write(_line(record))
+            self._lines.flush()
+            if time.monotonic() - self._synced >= _SYNC_SECONDS:
+                self._sync()
+            self._table.write(_row(record))
+            self._table.flush()
+            self.records[record.key] = record
         return record
 
     def _keep(self, folder: str, key: Key, text: str) -> str:

@@ -68,7 +68,7 @@ class Disagreement:
     late: tuple[str, ...] = ()  # tools whose claim came after the time limit
 
 
-def truth_of(records: Iterable[Record], rules: Rules = NEWEST) -> tuple[str, str]:
+def truth_of(records: Iterable[Record], rules: Rules) -> tuple[str, str]:
     """Return the true answer (sat, unsat or empty) and the evidence for it.
 
     A valid counterexample overrules every table of known answers. A tolerated one does so only if
@@ -82,7 +82,7 @@ def truth_of(records: Iterable[Record], rules: Rules = NEWEST) -> tuple[str, str
     return known, "ground truth" if known else ""
 
 
-def is_wrong(record: Record, truth: str, rules: Rules = NEWEST) -> bool:
+def is_wrong(record: Record, truth: str, rules: Rules) -> bool:
     """Whether a result is wrong: its counterexample does not count, or it contradicts the truth.
 
     A counterexample within tolerance is accepted, whatever the truth is.
@@ -134,7 +134,7 @@ def category_scores(runs: Runs, rules: Rules = NEWEST) -> dict[str, list[Score]]
     return {category: scores(within(runs, own), rules) for category, own in keys.items()}
 
 
-def right_answers(runs: Runs, rules: Rules = NEWEST) -> dict[str, set[Key]]:
+def right_answers(runs: Runs, rules: Rules) -> dict[str, set[Key]]:
     """Return the instances that each tool solved: in time, and not known to be wrong."""
     truths = {key: truth for key, truth, _ in _truths(runs, rules)}
     return {

@@ -38,6 +38,12 @@ class Backward(NamedTuple):
     nominal: Tensor  # [batch, rows] the minimum without the rounding error subtracted
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
 
+    def at(self, index: Tensor | tuple[slice, Tensor]) -> Backward:
+        """The entries `index` of each tensor."""
+        coefficients = {k: part[index] for k, part in self.coefficients.items()}
+        weight, constant, least, nominal = (part[index] for part in self[:4])
+        return Backward(weight, constant, least, nominal, coefficients)
+
 
 def backward(
     network: Network,

@@ -105,7 +105,7 @@ def _of_input(box: Box) -> _Forms:
     count, inputs = box.lower.shape
     eye = torch.eye(inputs, dtype=box.lower.dtype, device=box.lower.device)
     forms = torch.cat([eye.expand(count, -1, -1), box.center.unsqueeze(-2)], dim=-2)
-    size = torch.maximum(box.lower.abs(), box.upper.abs())
+    size = box.sizes
     reach = 1 + (box.upper - box.lower).sum(-1, keepdim=True)
     return _Forms(forms, forms, torch.zeros_like(size), 2 * size, reach)
 

@@ -32,10 +32,9 @@ def interval_step(
         ]
         return interval_map(affine, read, sizes)
     reach = domain.reach(affine.weights[0])
-    size = torch.maximum(box.lower.abs(), box.upper.abs())
     reach = reach + domain.unsure(affine.weights[0], reach)
     share = unit(network.dtype).share(2 * affine.operations + 12)
-    reach = reach + affine.charge([size], share, 3).terms
+    reach = reach + affine.charge([box.sizes], share, 3).terms
     center = affine([domain.center])  # [..., n_k]
     return _around(center, reach)
 

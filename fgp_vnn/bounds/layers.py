@@ -77,7 +77,7 @@ class LayerBounds:
         lower, upper = ([_some(bound, index) for bound in s] for s in (self.lower, self.upper))
         result = self._with(lower, upper, lambda envelope: _envelope_at(envelope, index))
         if "_lines" in self.__dict__:
-            result.__dict__["_lines"] = [_lines_at(line, index) for line in self._lines]
+            result.__dict__["_lines"] = [line.at(index) for line in self._lines]
         return result
 
     def _with(
@@ -219,13 +219,6 @@ class LayerBounds:
 def _some(bound: Tensor, index: Tensor) -> Tensor:
     """The bounds `index` of a batch [batch, n]; shared bounds [1, n] are expanded."""
     return bound[index] if len(bound) > 1 else bound.expand(len(index), -1)
-
-
-def _lines_at(lines: Lines, index: Tensor) -> Lines:
-    """The lines of the bundles `index`; lines shared by all bundles stay as they are."""
-    low, chord, intercept = (p if len(p) == 1 else p[index] for p in lines[:3])
-    floor = lines.floor
-    return Lines(low, chord, intercept, floor if floor is None or len(floor) == 1 else floor[index])
 
 
 def _envelope_at(envelope: Envelope, index: Tensor) -> Envelope:

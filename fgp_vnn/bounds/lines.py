@@ -6,6 +6,7 @@ one operand, or two if it is a product.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -21,6 +22,12 @@ class Lines(NamedTuple):
     chord: Tensor  # slope of the line above
     intercept: Tensor  # of the line above
     floor: Tensor | None = None  # of the line below; None for ReLUs, where it is 0
+
+    def at(self, index: Tensor | slice) -> Lines:
+        """The lines of the bundles `index`; lines shared by all bundles stay as they are."""
+        low, chord, intercept = (p if len(p) == 1 else p[index] for p in self[:3])
+        floor = self.floor if self.floor is None or len(self.floor) == 1 else self.floor[index]
+        return Lines(low, chord, intercept, floor)
 
 
 def middle(envelope: Envelope) -> Lines:
@@ -47,13 +54,9 @@ def _sum(weights: list[Tensor], parts: Tensor) -> Tensor:
 
 def _weighed(weights: tuple[Tensor, ...], parts: Tensor) -> Tensor:
     """Weighted sum of offsets, some of which may be infinite; those with weight 0 do not count."""
-    found: Tensor | None = None
-    for weight, part in zip(weights, parts, strict=True):
-        term = torch.where(weight > 0, weight * part.unsqueeze(-2), 0.0)
-        found = term if found is None else found + term
-    if found is None:
-        raise AssertionError("an envelope has three lines")
-    return found
+    pairs = zip(weights, parts, strict=True)
+    terms = (torch.where(weight > 0, weight * p.unsqueeze(-2), 0.0) for weight, p in pairs)
+    return reduce(torch.add, terms)
 
 
 def _tile(weight: Tensor, envelope: Envelope) -> Tensor:

@@ -55,7 +55,7 @@ class Rounding:
         lost = self._unit.underflow
         if before is None:
             box = domain.box()
-            size = torch.maximum(box.lower.abs(), box.upper.abs())
+            size = box.sizes
             self._arrive = [size.reshape(-1, size.shape[-1]) + lost]
             self._sizes = [self._arrive[0]]  # upper bounds on |source| for the maps' sources
         else:

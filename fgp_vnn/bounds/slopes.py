@@ -36,10 +36,10 @@ class Ascended(NamedTuple):
     multipliers: Multipliers
     points: Tensor  # [batch, rows, inputs] the minimisers of the linear functions
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
-    linear: Backward | None = None  # the linear function below the rows, proved
+    linear: Backward  # the proved linear bounds of the rows
 
 
-def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
+def plain_multipliers(rows: Tensor, bounds: LayerBounds) -> Multipliers:
     """The slopes of a plain backward pass, and multipliers of 0."""
     batch, count = rows.shape[:2]
     alpha, beta = [], []
@@ -135,7 +135,7 @@ def _best_of_steps(
     rows: Rows, begin: Multipliers | None, ascent: Ascent, done: Callable[[Tensor], bool]
 ) -> Multipliers:
     """The slopes and multipliers that gave the best bounds over all steps."""
-    now = start(rows.network, rows.rows, rows.bounds) if begin is None else begin
+    now = plain_multipliers(rows.rows, rows.bounds) if begin is None else begin
     whole = layout = Layout(now.to(rows.network.dtype), rows.target)
     state = layout.first
     steps, closed = steps_of(ascent, state), rows.closed()
@@ -151,7 +151,7 @@ def _best_of_steps(
         if left is not None:
             if not len(left):
                 break
-            rows, state, passed = rows.at(left), state.at(left), _some(passed, left)
+            rows, state, passed = rows.at(left), state.at(left), passed.at(left)
             layout = Layout(layout.apart(state), rows.target)
             lines, closed = rows.bounds.lines(layout.apart(state).alpha), rows.closed()
             steps.keep(left)
@@ -177,13 +177,6 @@ def _passed(
     network, domain, target, matrix = rows[:4]
     passed = backward(network, domain, target, now.mix(matrix), lines, beta=pressed)
     return passed, lines
-
-
-def _some(passed: Backward, index: Tensor) -> Backward:
-    """The batch entries `index` of a backward pass."""
-    coefficients = {k: part[index] for k, part in passed.coefficients.items()}
-    weight, constant, least, nominal = (part[index] for part in passed[:4])
-    return Backward(weight, constant, least, nominal, coefficients)
 
 
 def _rise(

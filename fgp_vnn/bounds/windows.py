@@ -181,7 +181,7 @@ class JointRow:
         # A pattern whose sum overflows proves nothing, even if the others are finite.
         parts = below(value - reach - error).amin(-1)  # [groups]
         row = self._row(self.shared, self._direct)
-        size = torch.maximum(box.lower.abs(), box.upper.abs()) + numbers.underflow
+        size = box.sizes + numbers.underflow
         sizes = self._row(self.shared.abs(), self._direct.abs())
         long = numbers.share(2 * self.shared.numel() + 2 * len(row) + 16)
         lines = row.reshape(1, 1, -1)

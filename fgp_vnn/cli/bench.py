@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
         with ExitStack() as stack:
             summary = run_plan(plan, _solvers(args, settings, plan.out, stack), console)
     except (KeyboardInterrupt, OSError):
-        complain(f"what is done is in {plan.out}: the same command resumes")
+        complain(f"the results so far are in {plan.out}: the same command resumes")
         raise
     return _concluded(summary, plan)
 

@@ -129,9 +129,9 @@ def run_settings(
     model: Path, data: Path, options: dict[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the columns RUN; the device is left out because it only affects the time."""
-    asked = unusual(settings)
-    asked.pop("device", None)
-    return fixed_columns(model, data, **options, options=asked)
+    changed = unusual(settings)
+    changed.pop("device", None)
+    return fixed_columns(model, data, **options, options=changed)
 
 
 def search_options(options: dict[str, Any]) -> dict[str, Any]:

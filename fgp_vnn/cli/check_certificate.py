@@ -68,6 +68,6 @@ def _describe(checked: Checked) -> str:
         f"checked: {plural(checked.cases, 'input box', 'input boxes')}, "
         f"{plural(checked.disjuncts, 'way')} to break the property, "
         f"{plural(checked.lemmas, 'bound')} of hidden neurons, "
-        f"{plural(checked.leaves, 'leaf', 'leaves')}; every bound was "
-        f"computed anew, the smallest that had to be above 0 is {checked.margin:.3g}"
+        f"{plural(checked.leaves, 'leaf', 'leaves')}; all bounds were "
+        f"recomputed, the smallest that must be above 0 is {checked.margin:.3g}"
     )

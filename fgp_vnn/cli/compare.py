@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         _run_all(args, sources, instances, truth, console)
     except (KeyboardInterrupt, OSError):
-        complain(f"what is done is in {args.out}: the same command resumes")
+        complain(f"the results so far are in {args.out}: the same command resumes")
         raise
     return _report(args, instances, console) or _complain_of_failed(args, sources.tools, instances)
 

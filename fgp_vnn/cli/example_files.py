@@ -52,7 +52,7 @@ def write_examples(folder: Path, benchmark: Path) -> list[str]:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and path.read_bytes() != content:
-                raise InputError(f"{path} is there already with other content: name a new folder")
+                raise InputError(f"{path} exists already with other content: name a new folder")
             if not path.exists():
                 write_bytes(path, content, "file")
     return sorted({name.partition("/")[0] for name in wanted})

@@ -67,12 +67,12 @@ def about_points(
         "neurons": sum(sizes),
         "activations": ", ".join(sorted({f.name for f in network.activations})) or "none",
     }
-    asked: dict[str, object] = {"points": f"{args.points.name} (sha256 {settings['data']}...)"}
-    asked |= {name: settings[name] for name in names}
+    shown: dict[str, object] = {"points": f"{args.points.name} (sha256 {settings['data']}...)"}
+    shown |= {name: settings[name] for name in names}
     clip, timeout = settings["clip"], settings["timeout"]
-    asked["clip"] = "none" if clip is None else f"{clip[0]:g} to {clip[1]:g}"
-    asked["timeout"] = "none" if timeout is None else f"{timeout:g} s a point"
-    return AboutPoints(facts, asked, list(_pictures(found, run)))
+    shown["clip"] = "none" if clip is None else f"{clip[0]:g} to {clip[1]:g}"
+    shown["timeout"] = "none" if timeout is None else f"{timeout:g} s a point"
+    return AboutPoints(facts, shown, list(_pictures(found, run)))
 
 
 def _pictures(found: Iterable[tuple[dict[str, Any], str]], run: PointRun) -> Iterator[Picture]:

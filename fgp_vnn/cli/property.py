@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"folder": str(args.out), "instances": written, "left_out": wrong}))
         return 0
     points = plural(wrong, "point")
-    left = f"; {points} left out, which the network gives another class" if wrong else ""
+    left = f"; {points} left out that the network misclassifies" if wrong else ""
     print(f"{plural(written, 'instance')} in {args.out / 'instances.csv'}{left}")
     return 0
 

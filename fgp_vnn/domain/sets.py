@@ -129,6 +129,11 @@ class Box(Domain):
         """Distance [..., inputs] from the rounded centre to the farther side of the box."""
         return torch.maximum(self.upper - self.center, self.center - self.lower)
 
+    @property
+    def sizes(self) -> Tensor:
+        """The largest |x_i| in the box, [..., inputs]."""
+        return torch.maximum(self.lower.abs(), self.upper.abs())
+
     def support(self, rows: Tensor) -> Tensor:
         return along(rows.abs(), self.radius.unsqueeze(-2))
 

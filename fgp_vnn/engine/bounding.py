@@ -28,7 +28,7 @@ from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.bounds.intervals import interval_step
 from fgp_vnn.bounds.root import root_bounds, shared_root_bounds
 from fgp_vnn.bounds.rounding import Rounding
-from fgp_vnn.bounds.slopes import Rows, ascend, start
+from fgp_vnn.bounds.slopes import Rows, ascend, plain_multipliers
 from fgp_vnn.bounds.worth import worthwhile
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, rows_at_once
@@ -206,12 +206,12 @@ def _bound_rows(
     slopes if a log wants them; the bounds are -infinity if time is up."""
     query, bounds = problem.query, problem.bounds
     network, domain, depth = query.network, query.domain, len(query.network.layers)
+    slopes = plain_multipliers(rows, bounds).alpha if problem.log.wanted else ()
     if how is None or problem.budget.expired():
-        slopes = start(network, rows, bounds).alpha if problem.log.wanted else ()
         return rows.new_full(rows.shape[:2], -torch.inf), slopes
     if isinstance(how, Rounding):
         passed = backward(network, domain, depth, rows, bounds.lines(), rounding=how)
-        return passed.least, start(network, rows, bounds).alpha if problem.log.wanted else ()
+        return passed.least, slopes
 
     def done(least: Tensor) -> bool:
         whole = least.shape[-1] == network.outputs

@@ -25,7 +25,7 @@ from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import RowSpace, fix_inputs
 
 Clip = tuple[Doubles, Doubles]  # [inputs] each
-Asked = tuple[int, tuple[int, ...] | None]  # a class, and its target classes (None: all others)
+Classes = tuple[int, tuple[int, ...] | None]  # a class, and its targets (None: all others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class Classifier:
     settings: Settings
     strategy: Strategy
     space: RowSpace | None  # the input subspace that the network reads, for l2 balls
-    _outputs: dict[Asked, AffineMap] = field(default_factory=dict, init=False)  # margins of classes
+    _outputs: dict[Classes, AffineMap] = field(default_factory=dict, init=False)  # margins
 
     def problems(self, center: Center, radius: float, budget: Budget) -> Iterator[Problem]:
         """Problems that ask whether the ball holds a counterexample, to try until one is decided.
@@ -127,12 +127,12 @@ class Classifier:
         return BallJudge(*ball, self.run, center.label, center.targets)
 
     def _query(self, domain: Domain, center: Center) -> Query:
-        device, asked = self.network.device, (center.label, center.targets)
-        if asked not in self._outputs:
-            self._outputs[asked] = margins(self.network.output, *asked)
-        others = self._outputs[asked].outputs
+        device, classes = self.network.device, (center.label, center.targets)
+        if classes not in self._outputs:
+            self._outputs[classes] = margins(self.network.output, *classes)
+        others = self._outputs[classes].outputs
         return Query(
-            replace(self.network, output=self._outputs[asked]),
+            replace(self.network, output=self._outputs[classes]),
             domain,
             torch.arange(others, device=device),
             torch.zeros(others, dtype=torch.bool, device=device),

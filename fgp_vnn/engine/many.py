@@ -49,13 +49,13 @@ def proved_at_once(
     places = [place.reshape(-1)[begin:end] for begin, end in pairwise(ends)]
     matrix = torch.from_numpy(directions).to(network.device, network.dtype)
     output = Combination(network.output, matrix, torch.zeros_like(matrix[:, 0]))
-    asked = replace(network, output=output)
+    of_rows = replace(network, output=output)
     sides = (np.stack([getattr(c, side) for c in cases]) for side in ("lower", "upper"))
     boxes = _Boxes(np.arange(len(cases)), *sides)
     halvings = 0 if network.piecewise_linear else strategy.inputs.halvings
     found: dict[int, Doubles | None] = {}
     for turn in range(halvings + 1):
-        least, pull = _least(asked, boxes, budget, strategy)
+        least, pull = _least(of_rows, boxes, budget, strategy)
         shown = [_proving(cases[i], y[places[i]]) for i, y in zip(boxes.case, least, strict=True)]
         found |= dict(zip(boxes.case.tolist(), shown, strict=True))
         left = np.array([i for i, weights in enumerate(shown) if weights is None], dtype=np.int64)

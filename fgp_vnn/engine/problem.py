@@ -113,7 +113,7 @@ class Problem:
         if not self.log.wanted and not self.settings.float32_semantics:
             self.query = take_off_end(self.query)
 
-    def standing_for(self, query: Query, bounds: LayerBounds, budget: Budget) -> Problem:
+    def relaxed(self, query: Query, bounds: LayerBounds, budget: Budget) -> Problem:
         """A separate problem about a relaxed query over the same inputs, which can be met wherever
         this one can; its time and work are counted here."""
         found = copy(self)

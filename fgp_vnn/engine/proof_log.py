@@ -124,13 +124,13 @@ class ProofLog(NullLog):
     def ended(self, *, proved: bool, in_time: bool) -> None:
         try:
             if proved and not in_time:
-                self.gap = "time was up before the proof was put together"
+                self.gap = "time was up before the proof was complete"
             elif proved and self._leaves and not self._by_neurons:
                 self._close_whole(self.names.disjuncts, np.arange(self._row_count))
             elif proved and self._leaves:
                 leaves = Bundles.joined(self._leaves)
                 if bool(leaves.ends.isfinite().any()):
-                    raise LookupError("splits of smooth neurons have no form in a certificate")
+                    raise LookupError("a certificate cannot contain splits of smooth neurons")
                 self._close(leaves)
             if proved and in_time and self._boxes:
                 self._close_boxes()

@@ -26,8 +26,8 @@ from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.walk.outwards import walk_outwards
 
 UNSETTLED = (
-    "a region is neither proved to be farther away nor confirmed by a float32 input, for rounding "
-    "or projections that do not converge"
+    "a region is neither proved to be farther away nor confirmed by a float32 input, because of "
+    "rounding or because projections do not converge"
 )
 
 

@@ -18,21 +18,21 @@ from fgp_vnn.engine.steps import watch_time
 
 
 @overload
-def run(asked: Ends, question: Literal["radius"]) -> Radius: ...
+def run(subject: Ends, question: Literal["radius"]) -> Radius: ...
 @overload
-def run(asked: Problem, question: Question) -> Verdict: ...
-def run(asked: Problem | Ends, question: Question) -> Verdict | Radius:
+def run(subject: Problem, question: Question) -> Verdict: ...
+def run(subject: Problem | Ends, question: Question) -> Verdict | Radius:
     """Decide whether a point of a problem's domain meets its unsafe set or, for a radius, narrow
     its two ends. Returns the answer of the chosen engine's first step that gives one."""
     with torch.no_grad():
-        for step in REGISTRY[asked.settings.engine].steps()[question]:
+        for step in REGISTRY[subject.settings.engine].steps()[question]:
             name = getattr(step, "__name__", "")
             if name and step is not watch_time:  # the others are not worth a message
-                tell_stage(name.replace("_", " "), asked.budget)
-            answer = step(asked)
+                tell_stage(name.replace("_", " "), subject.budget)
+            answer = step(subject)
             if answer is not None:
                 said = answer.ended if isinstance(answer, Radius) else answer.status
-                tell_stage(said, asked.budget)
+                tell_stage(said, subject.budget)
                 return answer
     raise AssertionError("the last step of a question gives an answer")
 

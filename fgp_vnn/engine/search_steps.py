@@ -86,7 +86,7 @@ def split_few_inputs(problem: Problem) -> Verdict | None:
     """Input splits, if there are few inputs."""
     if not by_inputs(problem):
         return None
-    return problem.report("split", run_shared(problem, _input_splits(problem, problem.budget)))
+    return _split_inputs(problem, problem.budget)
 
 
 def split_smooth(problem: Problem) -> Verdict | None:
@@ -132,7 +132,7 @@ def split_linearised(problem: Problem, budget: Budget) -> Verdict:
         found = nearly_affine(problem, budget)
     if found is None:
         return problem.verdict("unknown", reason="smooth neurons are too far from affine")
-    part = problem.standing_for(*found, budget)
+    part = problem.relaxed(*found, budget)
     for step in (shrink, optimise_slopes, split_shortly, sharpen, split_neurons):
         verdict = step(part)
         if verdict is not None:
@@ -149,8 +149,7 @@ def split_shortly(problem: Problem) -> Verdict | None:
     if not outcome.unfinished or problem.budget.expired():
         return verdict
     if inputs_after_neurons(problem):
-        other = _input_splits(problem, problem.budget.share(problem.strategy.inputs.share))
-        verdict = problem.report("split", run_shared(problem, other))
+        verdict = _split_inputs(problem, problem.budget.share(problem.strategy.inputs.share))
     return verdict if verdict.status in ("sat", "unsat") else None
 
 

@@ -133,7 +133,7 @@ def check_certificate(settings: Settings) -> None:
     if settings.float32_semantics:
         raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
     if settings.engine == "attack":
-        raise InputError("engine 'attack' proves nothing that a certificate could hold")
+        raise InputError("engine 'attack' proves nothing that a certificate could contain")
 
 
 def _whole(value: object) -> bool:

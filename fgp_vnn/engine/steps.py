@@ -22,8 +22,8 @@ from fgp_vnn.engine.bounding import bound_forward, bound_root, open_disjuncts, o
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.strategy import Descent
 
-Asked = TypeVar("Asked")  # a problem, a program, or the two ends of a radius
-Step = Callable[[Asked], Verdict | Radius | None]
+Subject = TypeVar("Subject")  # a problem, a program, or the two ends of a radius
+Step = Callable[[Subject], Verdict | Radius | None]
 TIME_IS_UP = "time is up before a search"
 
 

@@ -65,7 +65,7 @@ def find_lows(
     gap: float,
     budget: Budget,
     settings: Settings,
-    hear: Hear = lambda least, reached: None,
+    hear: Hear,
 ) -> Lows:
     """Lower bounds of rows over a domain. With splits, the search ends when each bound is within
     the gap (relative to the value, or to 1 if that is larger) of a value that a point reaches, when

@@ -10,9 +10,10 @@ from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.words import Version
 from fgp_vnn.property.model import Joint, Property
 from fgp_vnn.property.normal import to_cases
-from fgp_vnn.property.sexpr import MEMORY, TEXT_BYTES, read_expressions, text_lines
+from fgp_vnn.property.sexpr import TEXT_BYTES, read_expressions, text_lines
 from fgp_vnn.property.vnnlib1 import read_vnnlib1
 
+MEMORY = 8 << 30  # bytes that reading may use by default
 LEAST = 512 << 20  # bytes of memory that reading may always use, however small the budget
 
 

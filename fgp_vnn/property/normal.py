@@ -128,7 +128,7 @@ def to_cases(names: Names, formulas: Iterable[Formula]) -> tuple[tuple[Case, ...
     clauses = [clause for clause in expansion.clauses(formulas) if not _opposed(clause.rows)]
     warnings = []
     if not clauses:
-        why = expansion.contradiction or "constants or outputs are compared in vain"
+        why = expansion.contradiction or "a comparison of constants or outputs is never true"
         warnings.append(f"no input meets the constraints: nothing can break them ({why})")
     elif expansion.dropped:
         warnings.append(f"an empty input box was dropped ({expansion.contradiction})")

@@ -14,7 +14,6 @@ from typing import TypeAlias, Union
 from fgp_vnn.base.errors import InputError, UnsupportedError
 
 MAX_DEPTH = 100  # keeps recursion over the tree far from Python's own limit
-MEMORY = 8 << 30  # bytes that reading may use by default
 TEXT_BYTES = 4  # of memory per byte of text
 LIST_BYTES = 700  # of memory per list; measured: 2.7 GB for 4.1 million lists in 61 MB of text
 
@@ -28,7 +27,7 @@ _CONTROL = re.compile(r"[^\t\f\r\x20-\x7e]")  # neither printable ASCII nor whit
 _LINE_END = re.compile(r"[\r\v\f\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 
 
-def text_lines(data: bytes, memory: int = MEMORY) -> list[str]:
+def text_lines(data: bytes, memory: int) -> list[str]:
     """The lines of a VNN-LIB file without comments; the rest has to be ASCII.
 
     A file that would take more than `memory` bytes to read is refused before it is parsed.

@@ -83,7 +83,7 @@ class Vnnlib1Reader:
         if head == "/" and len(terms) == 2:
             divisor = terms[1]
             if divisor.without_zeros() or not divisor.constant:
-                raise UnsupportedError("division by what is not a constant other than zero")
+                raise UnsupportedError("division by a term that is not a constant other than 0")
             return product([terms[0], Linear(constant=1 / divisor.constant)])
         if head not in ("+", "-"):
             raise UnsupportedError(f"{quoted(head)} is not supported in a term")

@@ -189,7 +189,9 @@ def _check_version(expressions: list[ListExpression]) -> None:
     if len(first) != 2 or first[0] != "vnnlib-version":
         raise InputError(f"line {line}: VNN-LIB 2.0 starts with (vnnlib-version <2.0>)")
     if first[1] != "<2.0>":
-        raise UnsupportedError(f"line {line}: version {quoted(first[1])}: 2.0 is supported")
+        raise UnsupportedError(
+            f"line {line}: version {quoted(first[1])} is not supported, only 2.0 is"
+        )
 
 
 def _check_indices(text: str) -> None:

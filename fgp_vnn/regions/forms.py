@@ -45,7 +45,7 @@ def affine_forms(network: Network, domain: Domain, pattern: Sequence[Tensor]) ->
         raise AssertionError("only a piecewise-linear network has regions")
     source = input_columns(domain)
     box = domain.box()
-    size = torch.maximum(box.lower.abs(), box.upper.abs()).unsqueeze(0)
+    size = box.sizes.unsqueeze(0)
     columns: list[Tensor] = [source]
     sizes: list[Tensor] = [size]  # |v| + h, to bound the terms of the next map
     errors: list[Tensor] = [torch.zeros_like(size)]

@@ -9,6 +9,7 @@ contiguous slice and all earlier layers are one operand. The rows of the output 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -91,18 +92,12 @@ class Triangular:
 def triangular(query: Query, *, cache_first: bool = True) -> Triangular:
     """The blocks of a query; with `cache_first` the first layer's supports are computed once."""
     network, domain = query.network, query.domain
-    starts = [0]
-    for width in network.widths:
-        starts.append(starts[-1] + width)
-    blocks: list[Block] = []
-    for k, affine in enumerate(network.maps):
-        blocks.append(_block(affine, domain.center, starts, k, network.inputs))
-    first = None
-    if cache_first and network.layers:
-        first = domain.reach(blocks[0].rows)
+    starts, maps = list(accumulate(network.widths, initial=0)), enumerate(network.maps)
+    blocks = tuple(_block(affine, domain.center, starts, k, network.inputs) for k, affine in maps)
+    first = domain.reach(blocks[0].rows) if cache_first and network.layers else None
     rows, size_of = network.neurons + network.outputs, unit(network.dtype)
     floor = size_of.underflow * 8 * (rows + 2) * (1 + farthest(domain).sum())
-    return Triangular(tuple(blocks), domain, _error(query), floor, network.neurons, first)
+    return Triangular(blocks, domain, _error(query), floor, network.neurons, first)
 
 
 def _block(affine: AffineMap, center: Tensor, starts: list[int], k: int, inputs: int) -> Block:

@@ -104,11 +104,7 @@ def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Ba
     rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)[first]
     depth, lines = len(network.layers), bounds.lines()
     passed = backward(network, box, depth, rows.unsqueeze(0), lines, rounding=rounding)
-    if len(first) == len(place):
-        return passed
-    coefficients = {k: part[:, place] for k, part in passed.coefficients.items()}
-    weight, constant, least, nominal = (part[:, place] for part in passed[:4])
-    return Backward(weight, constant, least, nominal, coefficients)
+    return passed if len(first) == len(place) else passed.at((slice(None), place))
 
 
 def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:

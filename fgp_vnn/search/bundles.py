@@ -46,6 +46,11 @@ class BundleContext:
     score: Score  # the split rule that ranks the candidates
 
     @property
+    def in_float32(self) -> tuple[Network, Domain]:
+        """The network and the domain in float32, for choices that need no proof."""
+        return self.coarse or (self.query.network, self.query.domain)
+
+    @property
     def widths(self) -> list[int]:
         """The number of neurons in each layer."""
         return list(self.query.network.widths)
@@ -148,9 +153,8 @@ def context_and_root(
 def rounding_of(context: BundleContext) -> Rounding | None:
     """Rounding errors of backward passes over the whole domain, valid for every bundle; None for
     smooth networks, where lines in a bundle can be steeper than over the whole domain."""
-    query = context.query
-    linear = all(activation is RELU for activation in query.network.activations)
-    return Rounding(query.network, query.domain, context.bounds) if linear else None
+    network, domain = context.query.network, context.query.domain
+    return Rounding(network, domain, context.bounds) if network.piecewise_linear else None
 
 
 def children(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:

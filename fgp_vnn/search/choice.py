@@ -42,7 +42,7 @@ def _of_intervals(
     context: BundleContext, bounded: BoundedBundles, at: Tensor, neuron: Tensor
 ) -> Tensor:
     """The bounds [2 at] that both children start with; smooth neurons have new lines in them."""
-    network, domain = context.coarse or (context.query.network, context.query.domain)
+    network, domain = context.in_float32
     widths, dtype = context.widths, network.dtype
     both = children(bounded.bundles.at(at), neuron, cut(context, bounded, at, neuron))
     signs, ends = torch.split(both.signs, widths, -1), both.intervals(widths)
@@ -63,7 +63,7 @@ class _Parents(NamedTuple):
 
     @classmethod
     def of(cls, context: BundleContext, bundles: Bundles) -> _Parents:
-        network = context.coarse[0] if context.coarse else context.query.network
+        network, _ = context.in_float32
         some = torch.arange(len(bundles.signs), device=bundles.signs.device)
         signs = torch.split(bundles.signs, context.widths, -1)
         begin = context.multipliers(bundles).to(network.dtype)
@@ -76,7 +76,7 @@ class _Parents(NamedTuple):
 
 def _of_relus(context: BundleContext, parents: _Parents, neuron: Tensor) -> Tensor:
     """The bounds [2 bundles] that both children start with; only one neuron has new lines."""
-    network, domain = context.coarse or (context.query.network, context.query.domain)
+    network, domain = context.in_float32
     count, depth = len(neuron), len(context.widths)
     signs = torch.zeros(2, count, 1, network.neurons, dtype=torch.int8, device=neuron.device)
     index = neuron.view(1, -1, 1, 1).expand(2, -1, -1, -1)

@@ -46,7 +46,7 @@ class Clipping:
     @classmethod
     def of(cls, context: BundleContext, numbers: Neurons) -> Clipping:
         """The clipping of a search."""
-        network, domain = context.coarse or (context.query.network, context.query.domain)
+        network, domain = context.in_float32
         rounding = Rounding(network, domain, outwards(context.bounds, network))
         return cls(network, domain, rounding, numbers)
 
@@ -112,7 +112,7 @@ def _over_caps(
     high = -low
     for some in parts(bundles, fit // count):
         mine = caps.at(some)
-        here = [_lines_of(line, some) for line in lines]
+        here = [line.at(some) for line in lines]
         for these in parts(count, fit):
             if not budget.expired():
                 rounding = clipping.rounding.over(mine)
@@ -120,12 +120,6 @@ def _over_caps(
                     network, mine, k, neurons[some, these], here, rounding=rounding
                 )
     return low, high
-
-
-def _lines_of(lines: Lines, some: slice) -> Lines:
-    """The lines of ReLUs in the bundles `some`, or those shared by all bundles."""
-    low, chord, intercept = (side if len(side) == 1 else side[some] for side in lines[:3])
-    return Lines(low, chord, intercept)
 
 
 def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
@@ -164,15 +158,8 @@ def promised(bounded: BoundedBundles, after: LayerBounds, at: Tensor) -> Tensor:
 
 def _caps(context: BundleContext, domain: Domain, bounded: BoundedBundles, at: Tensor) -> Caps:
     """The caps that the bundles' linear bounds leave of the domain, which may be rounded."""
-    weight, value = lowered(linear_of(bounded))
+    weight, value = lowered(bounded.result.linear)
     return left_of(domain, *recast(context.query.domain, domain, weight[at], value[at]))
-
-
-def linear_of(bounded: BoundedBundles) -> Backward:
-    """The proved linear bounds of bundles."""
-    if bounded.result.linear is None:
-        raise AssertionError("a proved bound has its linear function")
-    return bounded.result.linear
 
 
 def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
@@ -186,7 +173,6 @@ def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
 
 def near(context: BundleContext, bounded: BoundedBundles, part: float) -> Tensor:
     """Which bundles [batch] are below 0 by at most this part of the range of their linear bound."""
-    linear = linear_of(bounded)
-    domain, weight = context.query.domain, linear.weight
-    width = (domain.support(weight) + domain.support(-weight)).squeeze(-1)
+    domain, linear = context.query.domain, bounded.result.linear
+    width = (domain.support(linear.weight) + domain.support(-linear.weight)).squeeze(-1)
     return -linear.least.squeeze(-1) <= part * width

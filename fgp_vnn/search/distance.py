@@ -132,13 +132,8 @@ class Distance(Goal):
 
     def _cut(self, caps: Caps, bounded: BoundedBundles) -> Caps:
         """The caps, cut further by the bundles' own linear bounds."""
-        linear = bounded.result.linear
-        if linear is None:
-            raise AssertionError("a proved bound has its linear function")
-        weight, size_of = linear.weight.squeeze(-2), unit(linear.weight.dtype)
-        constant, nominal, least = (
-            part.squeeze(-1) for part in (linear.constant, linear.nominal, linear.least)
-        )
+        weight, constant, least, nominal = (part.squeeze(1) for part in bounded.result.linear[:4])
+        size_of = unit(weight.dtype)
         moved = (self.ball.origin - caps.center) * weight
         # Subtract the rounding errors of the bound, of the sum of the shift's terms, and of the sum
         # of all three.

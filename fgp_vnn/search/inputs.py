@@ -53,18 +53,14 @@ KeepBoxes = Callable[[Tensor, Tensor, Tensor, Tensor], None]
 
 
 def split_inputs(
-    query: Query,
-    confirm: Confirm,
-    budget: Budget,
-    subdivision: Subdivision,
-    keep: KeepBoxes = keep_nothing,
+    query: Query, confirm: Confirm, budget: Budget, subdivision: Subdivision
 ) -> Outcome:
     """Search the query's box, halving sides until every part is decided.
 
     Bounds are computed in float32, with their rounding error. A box that only this error keeps open
     is bounded once more in the query's own precision.
     """
-    search = InputSplits(query, confirm, budget, subdivision, keep)
+    search = InputSplits(query, confirm, budget, subdivision)
     search.begin()
     search.run(search.enough)
     return search.outcome()

@@ -40,7 +40,7 @@ def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBoun
         return bounds
     rows = first.weights[0].expand(len(caps.normal), -1, -1)
     box = caps.whole.box()
-    sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
+    sizes = [box.sizes]
     size_of = unit(rows.dtype)
     error = size_of.share(first.operations + 8) * first.magnitude(sizes)
     error = error + size_of.underflow * (2 * first.underflows(sizes).forward + 8)

@@ -31,7 +31,7 @@ def deployed(network: Network, box: Box, deployment: Deployment, *, budget: Budg
         raise UnsupportedError("float32 semantics cover no activation but ReLU")
     if tuple(affine.sources for affine in network.maps) != deployment.sources:
         raise ValueError("the deployment is that of another network")
-    sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
+    sizes = [box.sizes]
     bounds = LayerBounds((), ())
     maps: list[AffineMap] = []
     for k, affine in enumerate(network.maps):

@@ -58,7 +58,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--benchmark", type=Path, default=ROOT / "vnncomp" / "benchmark")
     parser.add_argument("--instances", type=int, default=200)
-    parser.add_argument("--repeat", type=int, default=1, help="take the quickest of so many runs")
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="number of runs, of which the fastest counts"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

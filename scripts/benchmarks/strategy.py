@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from fgp_vnn.api.boxes import BoxProblems
-from fgp_vnn.api.cases import asked_about
+from fgp_vnn.api.cases import box_points
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
@@ -62,9 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", default="auto", help="of verify and certify")
     parser.add_argument("--fields", nargs="+", help="only those whose names have one of these")
     parser.add_argument("--filter", help="only instances that match this regular expression")
-    parser.add_argument("--limit", type=int, help="at most so many instances")
+    parser.add_argument("--limit", type=int, help="largest number of instances")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each")
-    parser.add_argument("--repeat", type=int, default=1, help="take the quickest of so many")
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="number of runs, of which the fastest counts"
+    )
     parser.add_argument("--all", action="store_true", help="also instances without a search")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
@@ -189,7 +191,7 @@ def _timed(ask: Ask, strategy: Strategy) -> tuple[float, str]:
 
 def _verify(instance: Instance, engine: str) -> Ask:
     prop = load_property(Path(instance.property_file))
-    loaded = load_network(Path(instance.network_files[0]), points=asked_about(prop))
+    loaded = load_network(Path(instance.network_files[0]), points=box_points(prop))
 
     def ask(strategy: Strategy) -> str:
         budget, settings = Budget.of(instance.timeout, None), Settings(engine=engine)

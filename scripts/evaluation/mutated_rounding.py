@@ -125,7 +125,7 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: intervals do not round",
         _INTERVAL,
-        "reach = reach + affine.charge([size], share, 3).terms",
+        "reach = reach + affine.charge([box.sizes], share, 3).terms",
         "pass",
     ),
     (

@@ -171,10 +171,10 @@ SEARCH: tuple[Change, ...] = (
     (
         "what a dead process had is lost",
         _CREW,
-        "self._searches[task.search].frontier.put(unpacked(task.records))",
+        "self._search.frontier.put(unpacked(task.records))",
         "pass",
     ),
-    ("what is given away is lost", _CREW, "search.frontier.put(given)", "pass"),
+    ("what is given away is lost", _CREW, "self._search.frontier.put(given)", "pass"),
     ("bounds of other neurons are believed", _SPREAD, "not _equal(asked, pieces) or ", ""),
     (
         "what a process keeps is forgotten once others have their part",

@@ -60,13 +60,12 @@ HEAD = (
 )
 NOTE = (
     "Measured on other networks of the same sizes, on other data: the means of the two tables are "
-    "not comparable, the ratios are in kind. *ours*: `--engine auto`. *CROWN*: `--engine bounds`, "
-    "linear bounds carried backward in which the lower line of a ReLU is chosen neuron by neuron "
-    "(Zhang et al. 2018), and the largest radius that they prove; computed by this program, not "
-    "by its authors'. *FastLin* (Weng et al. 2018): two parallel lines for every ReLU, by "
-    "`scripts/evaluation/fastlin.py`, not by its authors' program, and without account of "
-    "rounding. *at most*: the median distance of the nearest counterexample found, over "
-    "CROWN's bound; no method can have a larger ratio to CROWN on that point."
+    "not comparable, but the ratios are. *ours*: `--engine auto`. *CROWN*: the largest radius that "
+    "`--engine bounds` proves, by linear bounds propagated backward, with a lower line chosen for "
+    "each ReLU (Zhang et al. 2018); computed by this program, not by its authors'. *FastLin* (Weng "
+    "et al. 2018): two parallel lines for every ReLU, by `scripts/evaluation/fastlin.py`, not by "
+    "its authors' program, and ignoring rounding. *at most*: the median distance of the nearest "
+    "counterexample found, over CROWN's bound; no method can have a larger ratio on that point."
 )
 
 

@@ -14,7 +14,7 @@ from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.bounds.rounding import Rounding
-from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, carry, start
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, carry, plain_multipliers
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Network
@@ -201,7 +201,7 @@ def test_without_steps_it_is_the_plain_bound() -> None:
     plain, raised = raise_bounds(network, domain, bounds, ascent=Ascent(steps=0))
     torch.testing.assert_close(raised.least, plain, rtol=0, atol=0)
     rows = torch.zeros(1, 4, 2, dtype=torch.float64)
-    begin = start(network, rows, bounds)
+    begin = plain_multipliers(rows, bounds)
     assert all(not bool(beta.any()) for beta in begin.beta)
 
 

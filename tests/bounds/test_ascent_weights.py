@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.root import root_bounds
-from fgp_vnn.bounds.slopes import Ascended, Rows, ascend, start
+from fgp_vnn.bounds.slopes import Ascended, Rows, ascend, plain_multipliers
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
@@ -23,7 +23,7 @@ def weighed(
 ) -> tuple[Tensor, Ascended]:
     """Rows y_1, -y_1, y_2, -y_2 bounded as one sum, the weights to begin with given."""
     rows = output_rows(network)
-    begin = start(network, rows[:, :1], bounds)._replace(weights=weights)
+    begin = plain_multipliers(rows[:, :1], bounds)._replace(weights=weights)
     single = network.to("cpu", torch.float32), domain.to("cpu", torch.float32)
     raised = ascend(
         Rows(network, domain, len(network.layers), rows, bounds),

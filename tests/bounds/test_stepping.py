@@ -11,7 +11,7 @@ from torch import Tensor
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.multipliers import State
 from fgp_vnn.bounds.root import root_bounds
-from fgp_vnn.bounds.slopes import Ascended, Rows, ascend, start
+from fgp_vnn.bounds.slopes import Ascended, Rows, ascend, plain_multipliers
 from fgp_vnn.bounds.stepping import Reaching, Rise
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, Domain
@@ -43,7 +43,7 @@ def rows_of(seed: int, count: int = 24) -> Rows:
 
 
 def raised(asked: Rows, ascent: Ascent) -> Ascended:
-    begin = start(asked.network, asked.rows, asked.bounds)
+    begin = plain_multipliers(asked.rows, asked.bounds)
     return ascend(asked, begin=begin, ascent=ascent, done=lambda least: False)
 
 

@@ -113,4 +113,4 @@ def test_files_to_try_the_commands_with_are_written_and_nothing_is_overwritten(
     (folder / "model.onnx").write_text("my own")
     capsys.readouterr()
     assert main(["demo", "--files", str(folder)]) == 2
-    assert "model.onnx is there already with other content" in capsys.readouterr().err
+    assert "model.onnx exists already with other content" in capsys.readouterr().err

@@ -74,7 +74,7 @@ def test_a_full_disk_behind_the_output_is_a_line_and_exit_code_2(
     assert code == 2
     *before, last = err.splitlines()
     assert last.startswith("fgp-vnn: ") and last.endswith("No space left on device")
-    assert all(line.startswith("fgp-vnn: what is done is in") for line in before)
+    assert all(line.startswith("fgp-vnn: the results so far are in") for line in before)
     if command == "bench":  # and what was done is not lost
         assert (tmp_path / "out" / "results.jsonl").read_text().count("\n") >= 1
 
@@ -85,7 +85,7 @@ def test_a_reader_that_goes_away_is_exit_code_141(
 ) -> None:
     code, err = print_to(command, usual[command], unread)
     assert code == 141
-    assert all(line.startswith("fgp-vnn: what is done is in") for line in err.splitlines())
+    assert all(line.startswith("fgp-vnn: the results so far are in") for line in err.splitlines())
 
 
 def test_a_process_whose_output_goes_nowhere_ends_without_a_traceback(

@@ -77,7 +77,7 @@ def share(
         return search.found is not None or search.enough()
 
     staff = Actors(Cluster(actors, {"num_cpus": 1}, None))
-    with torch.no_grad(), Waiting([search], actors, search.budget, HASTY, staff) as crew:
+    with torch.no_grad(), Waiting(search, actors, search.budget, HASTY, staff) as crew:
         crew.work(over)
     return working
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_sent_is_searched_here() -> None:
     staff = Actors(Cluster(2, {"num_cpus": 1}, None))
     pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
     with pytest.raises(OSError, match="cannot be sent"):
-        staff.hire([search], UNLIMITED, HASTY, [], 2, 1)
+        staff.hire(search, UNLIMITED, HASTY, [], 2, 1)
 
 
 @pytest.mark.parametrize("begin", [by_inputs, by_neurons])

@@ -85,7 +85,7 @@ def share(search: Divisible, after: Callable[[], Any] = lambda: None, jobs: int 
         after()
         return search.found is not None or search.enough()
 
-    with torch.no_grad(), Crew([search], jobs, search.budget, HASTY) as crew:
+    with torch.no_grad(), Crew(search, jobs, search.budget, HASTY) as crew:
         crew.work(over)
 
 
@@ -193,7 +193,7 @@ def test_what_a_stopped_process_had_is_done_by_another(begin: Begin) -> None:
             os.kill(stopped[0], signal.SIGSTOP)
         return search.enough()
 
-    with torch.no_grad(), Crew([search], 2, UNLIMITED, HASTY, stalled=0.2) as crew:
+    with torch.no_grad(), Crew(search, 2, UNLIMITED, HASTY, stalled=0.2) as crew:
         crew.work(over)
     assert stopped
     assert search.outcome().status == "unsat"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 import torch
@@ -25,16 +26,17 @@ def test_who_has_nothing_to_do_is_given_half_of_what_another_has(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Processes report nothing by themselves before they are done."""
-    given, give = list[Member](), Crew._give
+    given, send = list[Member](), Crew._send
 
-    def noted(self: Crew, member: Member, number: int, records: dict[str, Tensor]) -> None:
-        given.append(member)
-        give(self, member, number, records)
+    def noted(self: Crew, member: Member, message: Any) -> None:
+        if message[0] == "work":
+            given.append(member)
+        send(self, member, message)
 
-    monkeypatch.setattr(Crew, "_give", noted)
+    monkeypatch.setattr(Crew, "_send", noted)
     search = begin(nearly(0.1), lambda points: None, UNLIMITED)
     patient = Sharing(alone=(0.0, 0.0), turn=1e9, pause=0.01)
-    with torch.no_grad(), Crew([search], 3, UNLIMITED, patient) as crew:
+    with torch.no_grad(), Crew(search, 3, UNLIMITED, patient) as crew:
         crew.work(search.enough)
     assert len(set(given)) > 1 and len(given) > 2
     assert search.outcome().status == "unsat" and search.closed == pytest.approx(1)
@@ -50,7 +52,7 @@ def test_what_is_bounded_elsewhere_is_counted_before_it_is_reported(begin: Begin
         seen.append(search.bounded_out)
         return search.bounded_out > 0
 
-    with torch.no_grad(), Crew([search], 2, UNLIMITED, patient) as crew:
+    with torch.no_grad(), Crew(search, 2, UNLIMITED, patient) as crew:
         crew.work(over)
     assert seen[-1] > 0  # and is done once more, for nobody has reported it
     assert search.bounded_out == search.handed_out == 0
@@ -68,7 +70,7 @@ def test_what_was_found_is_gathered_before_processes_end(begin: Begin) -> None:
         elsewhere.append(search.bounded_out)
         return search.bounded_out > 0
 
-    with torch.no_grad(), Crew([search], 2, UNLIMITED, patient) as crew:
+    with torch.no_grad(), Crew(search, 2, UNLIMITED, patient) as crew:
         crew.work(over)
         here = search.bounded - elsewhere[-1]
         crew.gather(60.0)
@@ -98,6 +100,6 @@ def test_every_process_has_a_copy_of_another_number(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(InputSplits, "copy", tells)
     search = by_inputs(nearly(0.01), note, UNLIMITED)
-    with torch.no_grad(), Crew([search], 2, UNLIMITED, HASTY) as crew:
+    with torch.no_grad(), Crew(search, 2, UNLIMITED, HASTY) as crew:
         crew.work(over)
     assert sorted(told) == [1, 2, 3]

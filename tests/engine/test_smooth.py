@@ -12,7 +12,7 @@ from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.bounds.rounding import Rounding
-from fgp_vnn.bounds.slopes import Rows, ascend, start
+from fgp_vnn.bounds.slopes import Rows, ascend, plain_multipliers
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.activations.sigmoids import SIGMOID
@@ -75,7 +75,7 @@ def test_slopes_of_smooth_networks_only_raise_bounds() -> None:
         bounds = root_bounds(network, box, budget=UNLIMITED)
         rows = torch.ones(1, 1, 1, dtype=torch.float64)
         depth = len(network.layers)
-        first = start(network, rows, bounds)
+        first = plain_multipliers(rows, bounds)
         plain = backward(network, box, depth, rows, bounds.lines(first.alpha)).least
         best = ascend(Rows(network, box, depth, rows, bounds), ascent=Ascent(), done=_never)
         if bool(plain.isfinite()):

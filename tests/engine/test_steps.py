@@ -69,7 +69,7 @@ def test_work_on_a_relaxed_problem_counts_for_the_problem_it_stands_for() -> Non
     problem = asked(query)
     problem.count(bundles=2)
     before = problem.verdict("unknown")
-    part = problem.standing_for(query, bounds, UNLIMITED)
+    part = problem.relaxed(query, bounds, UNLIMITED)
     part.count(bundles=3)
     assert problem.verdict("unknown").statistics["bundles"] == 5
     assert before.statistics["bundles"] == 2  # a verdict keeps its own numbers

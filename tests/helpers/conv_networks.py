@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -13,8 +12,6 @@ from fgp_vnn.network.maps.filters import convolution_matrix
 from fgp_vnn.network.maps.kinds import mark
 from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.model import Dense, Network
-
-Uniform = Callable[..., Tensor]
 
 
 class Twins(NamedTuple):

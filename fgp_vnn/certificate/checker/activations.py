@@ -35,7 +35,7 @@ def prelu(call: Call) -> Form:
     broadcasts to it."""
     slope = call.constant(1)
     if slope is None:
-        raise UnsupportedError("a slope that is missing")
+        raise UnsupportedError("its slope is missing")
     return _sloped(call, slope)
 
 
@@ -43,7 +43,7 @@ def _sloped(call: Call, slope: Constant) -> Form:
     """slope * z + (1 - slope) * relu(z)."""
     form, real = call.form(), np.asarray(slope, dtype=np.float64)
     if np.broadcast_shapes(form.shape, real.shape) != form.shape:
-        raise UnsupportedError("slopes of another shape than what they are for")
+        raise UnsupportedError("the shape of its slopes does not fit its input")
     active = times(call.relu(form), 1 - real, np.multiply, 3)  # 1 - slope is rounded too
     return plus(times(form, real, np.multiply, 1), active)
 
@@ -75,7 +75,7 @@ def clipped(call: Call) -> Form:
     """low + relu(z - low) - relu(z - high), without the terms of an absent bound."""
     low, high = call.number("min", 1, -np.inf), call.number("max", 2, np.inf)
     if not low <= high:
-        raise UnsupportedError("a lower bound that is not below the upper one")
+        raise UnsupportedError("its lower bound is above its upper bound")
     form = result = call.form()
     if low > -NO_BOUND:
         result = plus(_above(call, form, low), as_form(np.asarray(low)))

@@ -135,11 +135,11 @@ def check_lemma(enclosure: Enclosure, step: ProofStep, checked: Checked) -> None
     """Prove bounds of hidden neurons and store them in `enclosure` for later steps."""
     network, layer = enclosure.network, step.layer
     if not 0 <= layer < len(network.widths):
-        raise InputError(f"layer {layer} is none of the network's")
+        raise InputError(f"the network has no layer {layer}")
     neurons, sides = step.arrays["neurons"], step.arrays["sides"]
     within = (neurons >= 0) & (neurons < network.widths[layer])
     if len(neurons) != len(sides) or not within.all() or not np.isin(sides, (-1, 1)).all():
-        raise InputError("a bound is about no neuron of the layer")
+        raise InputError("a bound is about a neuron that the layer does not have")
     leaves = sign_leaves(step.arrays["tree"], sum(network.widths[:layer]), len(neurons))
     least = np.full(len(neurons), np.inf)
     for part in _batches(len(leaves.tree), network.inputs + sum(network.widths)):
@@ -252,10 +252,10 @@ def _choices(
     columns, given = step.arrays["columns"], step.arrays["slopes"]
     within = len(columns) <= neurons and ((columns >= 0) & (columns < neurons)).all()
     if given.shape != (count, len(columns)) or not within:
-        raise InputError("there are not as many slopes as leaves and neurons")
+        raise InputError("the number of slopes does not fit the leaves and neurons")
     values = at_least_zero(step.arrays["multipliers"], "multiplier")
     if len(values) != len(leaves.leaf):
-        raise InputError("there are not as many multipliers as assumptions")
+        raise InputError("the number of multipliers does not fit the assumptions")
     begin, end, _ = part.indices(count)
     slopes = np.full((end - begin, neurons), np.nan)
     slopes[:, columns] = given[part] / 255

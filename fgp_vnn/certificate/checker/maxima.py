@@ -28,7 +28,7 @@ def max_pool(call: Call) -> Form:
     *size]."""
     given = call.attributes
     if call.outputs > 1 or given.get("ceil_mode", 0):
-        raise UnsupportedError("indices beside the maxima, or windows that go beyond the padding")
+        raise UnsupportedError("it also returns indices, or its windows go beyond the padding")
     return _pooled(call, list(given["kernel_shape"]))
 
 

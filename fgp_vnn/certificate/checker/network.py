@@ -68,7 +68,7 @@ def read_network(data: bytes) -> CheckedNetwork:
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions
         raise InputError("not an ONNX file") from error
     if model.functions:
-        raise UnsupportedError("the file defines operators of its own")
+        raise UnsupportedError("the file defines its own operators")
     graph = model.graph
     constants = {t.name: _array(t) for t in graph.initializer}
     inputs = [value for value in graph.input if value.name not in constants]
@@ -131,7 +131,7 @@ class _Reader:
             return None
         found = self.forms.get(name, self.constants.get(name))
         if found is None:
-            raise UnsupportedError(f"{where} reads {name!r}, which nothing before it gives")
+            raise UnsupportedError(f"{where} reads {name!r}, which no earlier node computes")
         return found
 
     def _relu(self, form: Form) -> Form:

@@ -33,13 +33,13 @@ def _matmul(call: Call) -> Form:
         return _right_product(left, call.constant(1))
     matrix = call.constant(0)
     if matrix is None or not isinstance(right, Form) or matrix.ndim != 2 or len(right.shape) < 2:
-        raise UnsupportedError("a product with what is not a matrix")
+        raise UnsupportedError("one factor of the product is not a matrix")
     return times(right, matrix, lambda block, m: m @ block, matrix.shape[-1] + 1)
 
 
 def _right_product(form: Form, matrix: Constant | None) -> Form:
     if matrix is None or matrix.ndim != 2:
-        raise UnsupportedError("a product with what is not a matrix")
+        raise UnsupportedError("one factor of the product is not a matrix")
 
     return times(form, matrix, by_matrix, len(matrix) + 1)
 
@@ -147,7 +147,7 @@ def _split(call: Call) -> list[Form]:
     even = [min(each, size - each * i) for i in range(call.outputs)]
     sizes = call.ints("split", 1) or even
     if len(sizes) != call.outputs or sum(sizes) != size or min(sizes) < 0:
-        raise UnsupportedError("parts that do not make up the whole")
+        raise UnsupportedError("the sizes of its parts do not add up to the size of the axis")
     parts = np.split(np.arange(size), np.cumsum(sizes)[:-1])
     return [taken(form, part, axis) for part in parts]
 
@@ -189,16 +189,16 @@ def _sum(call: Call) -> Form:
 
 def _batch_normalization(call: Call) -> Form:
     if call.attributes.get("training_mode", 0) or not call.attributes.get("spatial", 1):
-        raise UnsupportedError("normalisation as in training, or of each number apart")
+        raise UnsupportedError("it normalises as in training, or each number by itself")
     form = call.form()
     constants = [call.constant(i) for i in range(1, 5)]
     if any(value is None for value in constants):
-        raise UnsupportedError("normalisation without its constants")
+        raise UnsupportedError("its constants are missing")
     along = (1, -1, *(1,) * (len(form.shape) - 2))
     scale, offset, mean, variance = (np.reshape(np.asarray(c, float), along) for c in constants)
     scale = scale / np.sqrt(variance + call.attributes.get("epsilon", 1e-5))
     if not np.isfinite(scale).all():
-        raise UnsupportedError("normalisation by a variance that is not positive")
+        raise UnsupportedError("it divides by a variance that is not positive")
     centred = plus(form, as_form(mean), -1.0)
     # The scale itself has three roundings.
     return plus(times(centred, scale, np.multiply, 5), as_form(offset))

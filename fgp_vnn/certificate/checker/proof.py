@@ -91,7 +91,7 @@ def _limit_work(steps: Sequence[ProofStep], size: int) -> None:
     compute, so a small but highly compressed file could keep the checker busy for hours."""
     leaves = sum(int((step.arrays["tree"] < 0).sum()) for step in steps)
     if leaves > max(FEW_LEAVES, LEAVES_PER_BYTE * size):
-        raise UnsupportedError(f"{leaves:,} leaves in {size:,} bytes are more than can be honest")
+        raise UnsupportedError(f"{leaves:,} leaves are too many for a file of {size:,} bytes")
 
 
 def _unpack(data: bytes) -> dict[str, NDArray[Any]]:
@@ -111,7 +111,7 @@ def _unpack(data: bytes) -> dict[str, NDArray[Any]]:
             if name in result or name == entry.filename:
                 raise InputError(f"the certificate holds {entry.filename!r} twice, or as no array")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise InputError(f"array {name!r} is packed in a way that is not known here")
+                raise InputError(f"array {name!r} is compressed by an unknown method")
             with archive.open(entry) as file:
                 result[name] = _array(file.read(entry.file_size), name)  # read() may unpack more
     return result
@@ -121,10 +121,10 @@ def _array(content: bytes, name: str) -> NDArray[Any]:
     """Parse an array of plain numbers; refuses one whose size differs from its header's."""
     file = io.BytesIO(content)
     if np.lib.format.read_magic(file) != (1, 0):
-        raise InputError(f"array {name!r} is of a version that is not known here")
+        raise InputError(f"array {name!r} has an unknown version")
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
     if dtype.hasobject or dtype.itemsize * prod(shape) != len(content) - file.tell():
-        raise InputError(f"array {name!r} is no array of plain numbers, or not of its size")
+        raise InputError(f"array {name!r} does not hold plain numbers, or has the wrong size")
     flat = np.frombuffer(content, dtype, offset=file.tell())
     return flat.reshape(shape, order="F" if by_columns else "C")
 
@@ -154,7 +154,7 @@ def _step(index: int, described: Any, arrays: dict[str, NDArray[Any]]) -> ProofS
     """A step with all its arrays, whose types are checked; removes them from `arrays`."""
     kind = described.get("kind") if isinstance(described, dict) else None
     if not isinstance(kind, str) or kind not in ARRAYS:
-        raise InputError(f"step {index} is of no known kind")
+        raise InputError(f"step {index} is of an unknown kind")
     case, layer = described.get("case"), described.get("layer")
     if type(case) is not int or type(layer) is not int:
         raise InputError(f"step {index} does not say what it is about")

@@ -71,7 +71,7 @@ def sign_leaves(nodes: Numbers, neurons: int, trees: int) -> SignLeaves:
         if turned:
             turned[-1] = 1
     if not whole or count != trees:
-        raise InputError("a tree of splits is not whole")
+        raise InputError("a tree of splits is incomplete")
     leaf = np.repeat(np.arange(len(tree)), depths)
     return SignLeaves(np.array(tree, np.int64), leaf, np.array(found, np.int64), np.array(signs))
 
@@ -104,7 +104,7 @@ def box_levels(nodes: Numbers, cuts: Array, lower: Array, upper: Array) -> Itera
     count = used = 0
     for node in nodes.tolist():
         if not waiting:
-            raise InputError("a tree of splits goes on after its end")
+            raise InputError("a tree of splits continues after its end")
         box, depth = waiting.pop()
         level = -(-depth // STRIDE)
         while len(inner) <= level:
@@ -129,7 +129,7 @@ def box_levels(nodes: Numbers, cuts: Array, lower: Array, upper: Array) -> Itera
         waiting.append((_Box(right, box.upper, around, LEAF), depth + 1))
         waiting.append((_Box(box.lower, left, around, LEAF), depth + 1))
     if waiting or used != len(cuts):
-        raise InputError("a tree of splits is not whole")
+        raise InputError("a tree of splits is incomplete")
     for parts in zip(inner, leaves, strict=True):
         boxes = [box for part in parts for box in part]
         yield Level(*(np.array(column) for column in zip(*boxes, strict=True)))

@@ -42,7 +42,7 @@ class Unsafe:
         """The weights [leaves, rows] of a step; raises InputError if they are not valid."""
         weights: Weights = step.arrays["weights"]
         if weights.shape != (leaves, len(self.limits)):
-            raise InputError("there are not as many weights as leaves and rows")
+            raise InputError("the number of weights does not fit the leaves and rows")
         return at_least_zero(weights, "weight")
 
     def mixed(self, weights: NDArray[Any], disjuncts: Numbers) -> Array:

@@ -32,7 +32,7 @@ def average_pool(call: Call) -> Form:
     """The sum of each window, divided by the number of its entries that count."""
     given, form = call.attributes, call.form()
     if given.get("ceil_mode", 0):
-        raise UnsupportedError("windows that go beyond the padding")
+        raise UnsupportedError("its windows go beyond the padding")
     kernel, image = list(given["kernel_shape"]), form.shape[2:]
     window = pool_window(given, kernel, image)
     ones = np.ones((1, 1, *kernel))
@@ -46,7 +46,7 @@ def average_pool(call: Call) -> Form:
     if not given.get("count_include_pad", 0):
         count = total(np.ones((1, 1, 1, *image)))[0]
     if not count.all():
-        raise UnsupportedError("a window outside of the image")
+        raise UnsupportedError("a window lies outside of the image")
     sums = linear(form, lambda block, _: total(block), prod(kernel) + 1)
     return times(sums, count, np.divide, 1)
 
@@ -98,7 +98,9 @@ def pool_window(given: dict[str, Any], kernel: Sequence[int], image: Sequence[in
     if given.get("auto_pad", b"NOTSET").startswith(b"SAME") and any(
         d > 1 or (n - 1) % s >= k for n, k, s, d in steps
     ):
-        raise UnsupportedError("padding as SAME of windows that are dilated or have gaps between")
+        raise UnsupportedError(
+            "it is padded as SAME, but its windows are dilated or have gaps between them"
+        )
     return window
 
 

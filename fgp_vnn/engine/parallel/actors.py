@@ -63,11 +63,11 @@ class _Queues:
 class Node:
     """The actor on a node: a worker and its two message queues."""
 
-    def __init__(self, searches: bytes, budget: Budget, numbers: Sharing, number: int) -> None:
+    def __init__(self, search: bytes, budget: Budget, numbers: Sharing, number: int) -> None:
         torch.set_num_threads(1)
         self._line = _Queues()
         worker = Worker(self._line, numbers)
-        start_watching("worker", worker.serve, unpacked(searches), budget, number)
+        start_watching("worker", worker.serve, unpacked(search), budget, number)
 
     def hear(self, data: bytes) -> None:
         """Pass a message to the worker."""
@@ -142,7 +142,7 @@ class Actors(Staff):
 
     def hire(
         self,
-        searches: Sequence[Divisible],
+        search: Divisible,
         budget: Budget,
         numbers: Sharing,
         others: Sequence[Member],
@@ -153,7 +153,7 @@ class Actors(Staff):
 
         # The proof log is not sent: a copy collects its proofs for its reports.
         try:
-            data = packed([search.copy(_nobody, budget, number) for search in searches])
+            data = packed(search.copy(_nobody, budget, number))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OSError(f"the search cannot be sent: {error}") from error
         make = ray.remote(max_concurrency=4, **self._cluster.resources)(Node)

@@ -1,4 +1,4 @@
-"""Several worker processes on the same searches, and the main process that hands out work.
+"""Several worker processes on one search, and the main process that hands out work.
 
 Each worker has a frontier of its own, and gives half of it away when another one is idle. The main
 process keeps the time, decides about counterexamples and absorbs the reports; it computes nothing
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +31,6 @@ from fgp_vnn.strategy import COMMON, Sharing
 class _Task:
     """The part of a search that a worker has."""
 
-    search: int
     records: bytes  # its open records at its last report, packed
     count: int  # of its open records, by its last note
     lowest: float  # level among these
@@ -40,18 +39,18 @@ class _Task:
 
 
 class Crew:
-    """Worker processes that search parts of `searches` while `work` runs."""
+    """Worker processes that search parts of `search` while `work` runs."""
 
     def __init__(
         self,
-        searches: Sequence[Divisible],
+        search: Divisible,
         jobs: int,
         budget: Budget,
         numbers: Sharing,
         staff: Staff | None = None,
         stalled: float = COMMON.stalled,
     ) -> None:
-        self._searches, self._budget, self._numbers = searches, budget, numbers
+        self._search, self._budget, self._numbers = search, budget, numbers
         self._staff, self._stalled = staff or Forks(), stalled
         self._tasks: dict[Member, _Task | None] = {}
         self._restarts, self._jobs, self._hired = numbers.restarts, jobs, 0
@@ -72,7 +71,7 @@ class Crew:
         self.close()
 
     def close(self) -> None:
-        """End all workers; their open records go back to the searches."""
+        """End all workers; their open records go back to the search."""
         for member in list(self._tasks):
             self._dismiss(member)
         self._count()
@@ -85,7 +84,7 @@ class Crew:
             if teller.due():
                 self._tell()
             self._hand_out()
-            if not any(self._tasks.values()) and not any(s.open for s in self._searches):
+            if not any(self._tasks.values()) and not self._search.open:
                 break
             self._ask_for_parts()
             pause = min(self._numbers.pause, max(self._budget.left(), 0.0))
@@ -115,51 +114,45 @@ class Crew:
         self._count()
 
     def _do_here(self, seconds: float) -> None:
-        """Continue the searches in this process for this many seconds."""
+        """Continue the search in this process for this many seconds."""
         end = time.monotonic() + seconds
-        for search in self._searches:
-            search.run(lambda search=search: search.enough() or time.monotonic() >= end)  # type: ignore[misc]
+        self._search.run(lambda: self._search.enough() or time.monotonic() >= end)
 
     def _hire(self) -> None:
         self._hired += 1
         others, parts = list(self._tasks), self._jobs + 1
         member = self._staff.hire(
-            self._searches, self._share, self._numbers, others, parts, self._hired
+            self._search, self._share, self._numbers, others, parts, self._hired
         )
         self._tasks[member] = None
 
     def _dismiss(self, member: Member) -> None:
-        """End a worker; its open records go back to its search."""
+        """End a worker; its open records go back to the search."""
         task = self._tasks.pop(member)
         self._stopped.pop(member, None)
         member.end()
         if task is not None:
-            self._searches[task.search].frontier.put(unpacked(task.records))
+            self._search.frontier.put(unpacked(task.records))
 
     def _count(self) -> None:
-        """Update each search's counts of the records that workers have."""
-        for number, search in enumerate(self._searches):
-            own = [task for task in self._tasks.values() if task and task.search == number]
-            search.handed_out = sum(task.count for task in own)
-            search.lowest_out = min((task.lowest for task in own), default=math.inf)
-            search.bounded_out = sum(task.bounded for task in own)
+        """Update the search's counts of the records that workers have."""
+        search, tasks = self._search, [task for task in self._tasks.values() if task]
+        search.handed_out = sum(task.count for task in tasks)
+        search.lowest_out = min((task.lowest for task in tasks), default=math.inf)
+        search.bounded_out = sum(task.bounded for task in tasks)
 
     def _hand_out(self) -> None:
         """Give every idle worker a fair part of the records that are open here."""
         idle = [member for member, task in self._tasks.items() if task is None and member.ready]
         for left, member in zip(range(len(idle), 0, -1), idle, strict=True):
-            waiting = [n for n, search in enumerate(self._searches) if len(search.frontier)]
-            if not waiting:
+            if not len(self._search.frontier):
                 break
-            number = waiting[0]
-            records = self._searches[number].frontier.part(left)
-            if len(records["key"]):
-                self._give(member, number, records)
-
-    def _give(self, member: Member, number: int, records: dict[str, Tensor]) -> None:
-        keys, data = records["key"], packed(records)
-        self._tasks[member] = _Task(number, data, len(keys), float(keys.min()))
-        self._send(member, ("work", number, data))
+            records = self._search.frontier.part(left)
+            keys = records["key"]
+            if len(keys):
+                data = packed(records)
+                self._tasks[member] = _Task(data, len(keys), float(keys.min()))
+                self._send(member, ("work", data))
 
     def _ask_for_parts(self) -> None:
         """Ask the workers with the most open records to give half of them away: as many workers as
@@ -190,27 +183,23 @@ class Crew:
         if kind == "failed":
             self._lose(member, f"failed: {rest[0]}")
         elif kind == "offer":
-            self._judge(member, *rest)
+            self._judge(member, rest[0])
         elif kind == "note":
             assert task is not None
             task.bounded, task.count, task.lowest = rest
         elif kind == "report":
             assert task is not None
             records, count, lowest, given, report = rest
-            search = self._searches[task.search]
-            search.absorb(report)
-            search.frontier.put(given)
+            self._search.absorb(report)
+            self._search.frontier.put(given)
             giving = task.giving and not given
-            self._tasks[member] = (
-                _Task(task.search, records, count, lowest, giving=giving) if count else None
-            )
+            self._tasks[member] = _Task(records, count, lowest, giving=giving) if count else None
 
-    def _judge(self, member: Member, number: int, points: Tensor) -> None:
+    def _judge(self, member: Member, points: Tensor) -> None:
         """Check a worker's points, which may be counterexamples."""
-        search = self._searches[number]
-        found = search.confirm(points)
+        found = self._search.confirm(points)
         if found is not None:
-            search.found = found
+            self._search.found = found
             return
         self._send(member, ("no",))
 
@@ -238,7 +227,7 @@ class Crew:
                 self._restarts = 0
 
     def _tell(self) -> None:
-        for search in self._searches:
-            step = f"split on {plural(len(self._tasks), 'process', 'processes')}"
-            step += f", {search.bounded} bounded"
-            tell(Stage(step, search.open, search.lowest, self._budget.known_left()))
+        search = self._search
+        step = f"split on {plural(len(self._tasks), 'process', 'processes')}"
+        step += f", {search.bounded} bounded"
+        tell(Stage(step, search.open, search.lowest, self._budget.known_left()))

@@ -18,7 +18,7 @@ class Forks(Staff):
 
     def hire(
         self,
-        searches: Sequence[Divisible],
+        search: Divisible,
         budget: Budget,
         numbers: Sharing,
         others: Sequence[Member],
@@ -26,7 +26,7 @@ class Forks(Staff):
         number: int,
     ) -> Process:
         own = [other for other in others if isinstance(other, Process)]
-        return fork(partial(_serve, searches, budget, numbers, number), own, parts)
+        return fork(partial(_serve, search, budget, numbers, number), own, parts)
 
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
         lines = {m.connection: m for m in members if isinstance(m, Process)}
@@ -34,10 +34,6 @@ class Forks(Staff):
 
 
 def _serve(
-    searches: Sequence[Divisible],
-    budget: Budget,
-    numbers: Sharing,
-    number: int,
-    connection: Connection,
+    search: Divisible, budget: Budget, numbers: Sharing, number: int, connection: Connection
 ) -> None:
-    Worker(connection, numbers).serve(searches, budget, number)
+    Worker(connection, numbers).serve(search, budget, number)

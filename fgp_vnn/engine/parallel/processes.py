@@ -74,16 +74,16 @@ class Staff(ABC):
     @abstractmethod
     def hire(
         self,
-        searches: Sequence[Divisible],
+        search: Divisible,
         budget: Budget,
         numbers: Sharing,
         others: Sequence[Member],
         parts: int,
         number: int,
     ) -> Member:
-        """Start a worker for parts of the searches, within a budget, beside the workers `others`.
-        It may use one of `parts` equal parts of the memory that limits leave; its copies of the
-        searches get this number. Raises OSError if no worker can start."""
+        """Start a worker for parts of a search, within a budget, beside the workers `others`. It
+        may use one of `parts` equal parts of the memory that limits leave; its copy of the search
+        gets this number. Raises OSError if no worker can start."""
 
     @abstractmethod
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:

@@ -60,7 +60,7 @@ def _hired(problem: Problem, search: Divisible, stack: ExitStack) -> Crew | None
     if len(search.frontier) < 2 or search.found is not None or search.enough():
         return None
     try:
-        crew = Crew([search], problem.jobs, problem.budget, problem.strategy.crew, problem.staff)
+        crew = Crew(search, problem.jobs, problem.budget, problem.strategy.crew, problem.staff)
         return stack.enter_context(crew)
     except OSError as error:
         LOG.warning("no more processes: %s", error)

@@ -6,13 +6,11 @@ import os
 import queue
 import time
 import traceback
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.threads import start_watching
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.parallel.messages import packed, unpacked
@@ -31,35 +29,30 @@ class Line(Protocol):
 
 
 class Worker:
-    """Copies of searches, and a line to the main process, which hands out their parts.
+    """A copy of a search, and a line to the main process, which hands out its parts.
 
-    It receives ("work", number of a search, packed records), ("share",) if another worker is idle,
-    ("tell",) if a report is wanted, and ("no",) if the points that it offered are rejected. It
-    sends ("offer", number of a search, points), ("note", bounded since its last report, open,
-    lowest level), ("report", packed records that it keeps, their number, their lowest level,
-    records that it gives away, report), and ("failed", why), after which it ends. After a report
-    that keeps no records, it waits for work.
+    It receives ("work", packed records), ("share",) if another worker is idle, ("tell",) if a
+    report is wanted, and ("no",) if the points that it offered are rejected. It sends ("offer",
+    points), ("note", bounded since its last report, open, lowest level), ("report", packed records
+    that it keeps, their number, their lowest level, records that it gives away, report), and
+    ("failed", why), after which it ends. After a report that keeps no records, it waits for work.
     """
 
     def __init__(self, line: Line, numbers: Sharing) -> None:
         self._line, self._numbers = line, numbers
-        self._tasks: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._asked = False  # whether another worker is idle
+        self._other_idle = False  # whether another worker is idle
         self._wanted = False  # whether a report is wanted
 
-    def serve(self, searches: Sequence[Divisible], budget: Budget, part: int) -> None:
+    def serve(self, search: Divisible, budget: Budget, part: int) -> None:
         """Work on the records that the main process hands out, until it ends."""
         start_watching("parent", self._listen)
         try:
-            copies = [
-                search.copy(self._confirm(number), budget, part)
-                for number, search in enumerate(searches)
-            ]
+            copy = search.copy(self._confirm, budget, part)
             with torch.no_grad():
                 while True:
-                    number, records = self._tasks.get()
-                    self._work(copies[number], unpacked(records))
+                    self._work(copy, unpacked(self._tasks.get()))
         except BaseException:
             self._say("failed", traceback.format_exc())
 
@@ -73,8 +66,8 @@ class Worker:
         def until() -> bool:
             nonlocal begun, noted, due
             now, count = time.monotonic(), len(search.frontier)
-            if self._asked and count > 1:
-                self._asked = False
+            if self._other_idle and count > 1:
+                self._other_idle = False
                 self._report(search, 2)
             elif self._wanted or (begun and now >= due):
                 self._wanted = False
@@ -101,15 +94,10 @@ class Worker:
         kept = packed(frontier.everything()) if count else b""
         self._say("report", kept, count, lowest, given, search.report())
 
-    def _confirm(self, number: int) -> Confirm:
-        """A function that offers points to the main process, which ends this one if it accepts a
-        point."""
-
-        def confirm(points: Tensor) -> None:
-            self._say("offer", number, points)
-            self._answers.get()
-
-        return confirm
+    def _confirm(self, points: Tensor) -> None:
+        """Offer points to the main process, which ends this one if it accepts a point."""
+        self._say("offer", points)
+        self._answers.get()
 
     def _say(self, *message: Any) -> None:
         try:
@@ -122,12 +110,12 @@ class Worker:
             while True:
                 kind, *rest = unpacked(self._line.recv_bytes())
                 if kind == "work":
-                    self._asked = self._wanted = False
-                    self._tasks.put((rest[0], rest[1]))
+                    self._other_idle = self._wanted = False
+                    self._tasks.put(rest[0])
                 elif kind == "no":
                     self._answers.put(None)
                 elif kind == "share":
-                    self._asked = True
+                    self._other_idle = True
                 elif kind == "tell":
                     self._wanted = True
         except (EOFError, OSError):

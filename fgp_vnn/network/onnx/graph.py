@@ -45,7 +45,9 @@ class Graph:
             for node in self.nodes:
                 if node.op_type in _IN_PARTS:  # the shapes of their results are not inferred
                     raise UnsupportedError(not_supported(node))
-            raise UnsupportedError(f"the shape of tensor {name!r} cannot be told from the file")
+            raise UnsupportedError(
+                f"the shape of tensor {name!r} cannot be determined from the file"
+            )
         return self.shapes[name]
 
     def uniform(self, name: str, other: str) -> float | None:
@@ -227,9 +229,10 @@ _IN_PARTS = frozenset({"Attention", "GroupNormalization", "RMSNormalization", "R
 
 def not_supported(node: NodeProto) -> str:
     """The message that an operator is not supported, and what the user can do."""
+    told = "docs/howto/model.md lists those that are"
     if node.op_type in _IN_PARTS:
-        return f"{label(node)} is not supported: export with opset_version=18, which writes it out"
-    return f"{label(node)} is not supported; docs/howto/model.md lists those that are"
+        told = "export with opset_version=18, which expresses it by others"
+    return f"{label(node)} is not supported; {told}"
 
 
 def narrowed(array: Array) -> Array:

@@ -40,7 +40,7 @@ def joined(parts: Sequence[Part], inputs: int, passed: Sequence[int]) -> ModelPr
     for number, (part, model) in enumerate(zip(parts, models, strict=True)):
         prefix = f"{_STEM}{number}_"
         if model.functions:
-            raise UnsupportedError(f"network {part.name}: operators of its own cannot be joined")
+            raise UnsupportedError(f"network {part.name}: its own operators cannot be joined")
         names = _names(model.graph, prefix, part.name)
         (read,) = inputs_of(model.graph)
         entries = edit.put("Gather", given, part.places, axis=1)

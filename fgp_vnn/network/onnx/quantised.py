@@ -14,7 +14,7 @@ def quantise(w: Writer) -> str:
     scale, zero = _numbers(w)
     untold = w.given.get("output_dtype") and len(w.operands) < 3
     if zero.dtype.kind not in "iu" or untold:
-        raise w.refused("has a type that is not told, or not whole")
+        raise w.refused("has a type that is not given, or is not an integer type")
     whole = w.curve("Round", w.binary("Div", x, scale))
     ends = np.iinfo(zero.dtype)
     moved = w.add(whole, zero.astype(np.float64)) if zero.any() else whole

@@ -38,7 +38,7 @@ def read_graph(model: ModelProto) -> Graph:
     graph.replace(lambda node: _inline(graph, node))
     _check_order(graph)
     if model.functions:
-        raise UnsupportedError("the file defines operators of its own, which is not supported")
+        raise UnsupportedError("the file defines its own operators, which is not supported")
     for part in nodes_in(proto):
         check_parts(part)
     for node in graph.nodes:
@@ -61,10 +61,10 @@ def _check_order(graph: Graph) -> None:
     for node in graph.nodes:
         unknown = [name for name in node.input if name not in known]
         if unknown:
-            raise InputError(f"{label(node)} reads {unknown[0]!r}, which nothing before it gives")
+            raise InputError(f"{label(node)} reads {unknown[0]!r}, which no earlier node computes")
         known.update(node.output)
     if graph.output not in known:
-        raise InputError(f"no node gives the output {graph.output!r}")
+        raise InputError(f"no node computes the output {graph.output!r}")
 
 
 def _check_fixed(graph: Graph, node: NodeProto) -> None:
@@ -72,7 +72,7 @@ def _check_fixed(graph: Graph, node: NodeProto) -> None:
     if node.op_type in RANDOM:
         raise UnsupportedError(f"{label(node)} gives random values")
     if any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
-        raise UnsupportedError(f"{label(node)} holds a graph of its own, which is not supported")
+        raise UnsupportedError(f"{label(node)} contains a subgraph, which is not supported")
     mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
     if mode and graph.constants.get(mode, np.asarray(True)).any():
         raise UnsupportedError(f"{label(node)} drops values at random, as in training")

@@ -22,7 +22,7 @@ def gains(context: BundleContext, bounded: BoundedBundles, at: Tensor) -> Tensor
     for both of its neurons.
     """
     kept = bounded.bundles.at(at)
-    network, _ = context.coarse or (context.query.network, context.query.domain)
+    network, _ = context.in_float32
     dtype, depth = network.dtype, len(context.widths)
     alpha = context.multipliers(kept).to(dtype).alpha
     bounds = bounded.bounds.at(at).to(dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -14,7 +13,6 @@ from hostile_cases.property_text import FIRST, SECOND, Dialect, line_end, litera
 from tests.helpers.network_models import Builder
 
 Random = np.random.Generator
-Write = Callable[[Random, Dialect, int], str]
 GRID = (-2.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.0)
 LITTLE = 2.0**-30
 
