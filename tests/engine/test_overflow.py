@@ -74,7 +74,7 @@ def test_a_row_that_overflows_is_not_passed_over(hidden: int, kind: str, engine:
     for scale in (1.7e308, 1e154) if "l2" in kind else (1.7e308,):
         row = Conjunction(np.array([[scale]]), np.zeros(1), np.zeros(1, bool))
         query = ask(line(hidden), DOMAINS[kind], [row])
-        verdict = solve(query, exact_confirm(query), ENGINES[engine], Ticking(40))
+        verdict = solve(query, exact_confirm(query), ENGINES[engine], Ticking(100))
         assert verdict.status in ("sat", "unknown", "timeout"), verdict.reason
 
 
@@ -85,7 +85,7 @@ def test_a_row_that_is_no_number_is_not_passed_over(engine: str) -> None:
     less = Dense((1,), (torch.tensor([[2.0, -3.0]]).double(),), 1.9 * ONE)
     row = Conjunction(np.array([[1.7e308]]), np.zeros(1), np.zeros(1, bool))
     query = ask(Network((twice,), less, 1), DOMAINS["box"], [row])
-    verdict = solve(query, exact_confirm(query), ENGINES[engine], Ticking(40))
+    verdict = solve(query, exact_confirm(query), ENGINES[engine], Ticking(100))
     assert verdict.status != "unsat", verdict.reason
 
 
