@@ -54,7 +54,7 @@ def check_counterexample(
 @pytest.mark.parametrize("norm", NORMS)
 def test_every_engine_decides_on_both_sides_of_the_exact_radius(norm: Norm) -> None:
     """With and without a clip box, and with the attack off: the search itself has to find it."""
-    for number in (2000, 2001, 2002, 2003, 2005):
+    for number in (2000, 2001, 2002, 2005):
         made = case(number, norm)
         for engine, without in (("auto", {"attack": False}), ("walk", {})):
             certifier = Certifier.of(made.network, engine=engine, lp=True, **without)

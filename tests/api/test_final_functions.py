@@ -17,9 +17,9 @@ BOX = (np.full(3, -1.0), np.full(3, 1.0))
 def _ended(folder: Path, kind: str, scale: float = 1.0) -> Path:
     """Two layers of ReLUs, and a function of what follows these."""
     b = Builder([1, 3])
-    hidden = b.op("Relu", b.op("MatMul", "x", b.random(3, 8)))
-    hidden = b.op("Relu", b.op("MatMul", hidden, b.random(8, 6)))
-    last = b.op("Mul", b.op("MatMul", hidden, b.random(6, 2)), b.const(scale))
+    hidden = b.op("Relu", b.op("MatMul", "x", b.random(3, 6)))
+    hidden = b.op("Relu", b.op("MatMul", hidden, b.random(6, 4)))
+    last = b.op("Mul", b.op("MatMul", hidden, b.random(4, 2)), b.const(scale))
     return b.save(folder / f"{kind}.onnx", b.op(kind, last))
 
 

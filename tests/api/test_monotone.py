@@ -39,8 +39,7 @@ def test_a_network_that_rises_is_proved_to_do_so_and_not_to_fall() -> None:
     assert fgp_vnn.verify(other.model, other.property, timeout=60).status == "sat"
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("decreasing", [False, True])
+@pytest.mark.parametrize(("seed", "decreasing"), [(0, False), (1, True), (2, False)])
 def test_a_counterexample_is_a_pair_of_inputs_between_which_an_output_falls(
     seed: int, decreasing: bool
 ) -> None:
@@ -99,7 +98,7 @@ def test_a_strict_face_of_the_box_does_not_count() -> None:
     x, _ = fgp_vnn.variables(net)
     # Exactly 1 only from -1, which is left out.
     question = fgp_vnn.monotonicity(net, (x > -1) & (x <= 1), 0, tolerance=1 - 2**-30)
-    assert fgp_vnn.verify(question.model, question.property, timeout=1).status != "sat"
+    assert fgp_vnn.verify(question.model, question.property, timeout=0.3).status != "sat"
     wider = fgp_vnn.monotonicity(net, (x > -1) & (x <= 1), 0, tolerance=0.5)
     assert fgp_vnn.verify(wider.model, wider.property, timeout=60).status == "sat"
 

@@ -49,7 +49,7 @@ def test_ranges_over_balls_hold_at_their_points_and_narrow_with_the_method(
     norm, epsilon = ball
     network, x = random_network((4, 8, 6, 2), 3), random_point(4, 3)
     where = fgp_vnn.Ball(x, epsilon, norm, clip)
-    found = [fgp_vnn.bounds(network, where, method=m, timeout=20) for m in METHODS]
+    found = [fgp_vnn.bounds(network, where, method=m, gap=1e-2, timeout=20) for m in METHODS]
     chance = np.random.default_rng(0)
     offsets = chance.normal(size=(4000, 4))
     order = {"l2": 2, "l1": 1, "linf": np.inf}[norm]
@@ -62,7 +62,7 @@ def test_ranges_over_balls_hold_at_their_points_and_narrow_with_the_method(
     for wide, narrow in pairwise(found):
         assert (wide.lower <= narrow.lower + 1e-12).all()
         assert (narrow.upper <= wide.upper + 1e-12).all()
-    best = fgp_vnn.maximise(network, where, [1.0, -1.0], timeout=20)
+    best = fgp_vnn.maximise(network, where, [1.0, -1.0], gap=1e-2, timeout=20)
     assert best.value <= best.upper and best.value >= float((y[:, 0] - y[:, 1]).max()) - 0.05
     size = np.linalg.norm(best.x.astype(np.float64) - x, order)
     assert size <= epsilon * (1 + 1e-12)
@@ -107,7 +107,7 @@ def test_bounds_hold_whenever_the_search_is_stopped() -> None:
     network, x = random_network((8, 40, 40, 2), 2), random_point(8, 2)
     box, heard = (x - 1.0, x + 1.0), list[tuple[float, float]]()
     final = fgp_vnn.maximise(
-        network, box, [1.0, 0.0], timeout=1, progress=lambda *ends: heard.append(ends)
+        network, box, [1.0, 0.0], timeout=0.5, progress=lambda *ends: heard.append(ends)
     )
     short = fgp_vnn.maximise(network, box, [1.0, 0.0], timeout=1e-3)
     assert short.value <= final.upper and final.value <= short.upper
@@ -142,7 +142,7 @@ def test_ends_are_rounded_outwards(factor: float) -> None:
 
 
 def test_what_overflows_is_infinite_and_no_bound() -> None:
-    found = fgp_vnn.bounds(identity(1e308, 0.0), ([0.0], [1e30]), timeout=5)
+    found = fgp_vnn.bounds(identity(1e308, 0.0), ([0.0], [1e30]), timeout=0.3)
     assert found.upper[0] == math.inf and found.lower[0] <= 0
 
 
@@ -182,8 +182,8 @@ def test_values_of_outputs_are_those_behind_a_softmax(end: torch.nn.Module) -> N
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2), end)
     box = np.zeros(2), np.ones(2)
-    found = fgp_vnn.bounds(model, box, timeout=20)
-    best = fgp_vnn.maximise(model, box, [1.0, -1.0], timeout=20)
+    found = fgp_vnn.bounds(model, box, gap=1e-2, timeout=20)
+    best = fgp_vnn.maximise(model, box, [1.0, -1.0], gap=1e-2, timeout=20)
     with torch.no_grad():
         y = model(torch.rand(2000, 2)).numpy()
     assert (found.lower <= y.min(0) + 1e-6).all() and (found.upper >= y.max(0) - 1e-6).all()

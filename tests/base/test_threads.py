@@ -37,5 +37,5 @@ def test_threads_of_others_are_told_from_those_that_only_watch() -> None:
 
 
 @pytest.mark.slow
-def test_a_process_with_threads_of_others_is_not_copied() -> None:
-    subprocess.run([sys.executable, "-c", CAREFUL], env=ENVIRONMENT, check=True, timeout=60)
+def test_a_process_with_threads_of_others_is_not_copied(warm_python: str) -> None:
+    subprocess.run([warm_python, "-c", CAREFUL], env=ENVIRONMENT, check=True, timeout=60)

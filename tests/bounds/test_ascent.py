@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import backward
@@ -72,11 +70,10 @@ def raise_bounds(
 @pytest.mark.parametrize("domain_kind", DOMAINS)
 @both_steps
 @kinds
-@settings(max_examples=2)
-@given(seed=st.integers(0, 10_000))
 def test_it_never_falls_below_the_plain_bound_and_stays_valid(
-    kind: str, ascent: Ascent, domain_kind: str, seed: int
+    kind: str, ascent: Ascent, domain_kind: str
 ) -> None:
+    seed = DOMAINS.index(domain_kind) + len(DOMAINS) * (ascent is AIMED)
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, domain_kind, inputs=3)
     points = sample(domain, 100, seed)

@@ -158,7 +158,7 @@ def test_what_cannot_be_sent_is_searched_here() -> None:
 
 @pytest.mark.parametrize("begin", [by_inputs, by_neurons])
 def test_a_search_that_was_sent_goes_on_as_it_would_have_here(begin: Any) -> None:
-    search = begin(nearly(0.1, 4), nobody, UNLIMITED)
+    search = begin(nearly(0.3, 4), nobody, UNLIMITED)
     records, found = packed(search.frontier.everything()), []
     for copy in (search.copy(nobody, UNLIMITED, 1), None):
         own = copy or unpacked(packed(search.copy(nobody, UNLIMITED, 1))).copy(nobody, UNLIMITED, 1)

@@ -95,8 +95,9 @@ def accounted_for(search: Divisible) -> float:
     return search.closed + float(waiting[: len(search.frontier)].sum())
 
 
-@BOTH
-@pytest.mark.parametrize(("jobs", "seed"), [(2, 4), (5, 3)])
+@pytest.mark.parametrize(
+    ("begin", "jobs", "seed"), [(by_neurons, 5, 3), (by_inputs, 2, 4)], ids=["neurons", "inputs"]
+)
 def test_several_processes_prove_what_one_does_and_all_of_it(
     begin: Begin, jobs: int, seed: int
 ) -> None:
@@ -270,7 +271,7 @@ def test_a_search_that_is_about_to_give_up_has_no_second_process(
 
 def test_regions_that_a_process_could_not_settle_are_never_proved() -> None:
     """The query can be met, and every counterexample is refused."""
-    search = by_neurons(nearly(-0.02, 0, (10, 8)), lambda points: None, UNLIMITED)
+    search = by_neurons(nearly(-0.02, 0, (5, 4)), lambda points: None, UNLIMITED)
     share(search)
     outcome = search.outcome()
     assert outcome.status == "unknown" and "regions" in outcome.reason

@@ -95,7 +95,7 @@ def test_a_batch_of_bundles_is_read_twice(
     query = unreachable(0.3)
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     slopes = replace(Slopes(), bundles=Slopes().bundles.on_device())
-    neurons = Neurons(batch=64, most=100, clipped=clipped, near=1.0)
+    neurons = Neurons(batch=16, most=60, clipped=clipped, near=1.0)
     strategy = Strategy(neurons=neurons, slopes=slopes)
 
     def run() -> None:

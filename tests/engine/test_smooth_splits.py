@@ -33,9 +33,8 @@ OFF = Settings(attack=False)
 
 
 @pytest.mark.parametrize("strategy", [NEURONS, LARGE], ids=["neurons", "large"])
-@pytest.mark.parametrize("part", range(2))
-def test_no_verdict_contradicts_a_sample(part: int, strategy: Strategy) -> None:
-    for number in range(10 * part, 10 * part + 3):
+def test_no_verdict_contradicts_a_sample(strategy: Strategy) -> None:
+    for number in (0, 1, 10, 11):
         case = smooth_case(number)
         verdict = solve(case.query, lambda points: None, OFF, Ticking(100), strategy)
         if case.seen < -1e-9:
@@ -75,11 +74,10 @@ def test_splits_prove_what_bounds_leave_open() -> None:
     assert sum(bundles > 1 for _, bundles, _ in found) >= 2
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_what_a_sample_meets_stays_open(seed: int) -> None:
+def test_what_a_sample_meets_stays_open() -> None:
     """Of a bundle in which no ReLU is left, nothing says that it is a region."""
-    status, bundles, reason = search(mixed(seed, -1e-3), 30)
-    assert status == "unknown" and "bundles left open" in reason and bundles >= 30
+    status, bundles, reason = search(mixed(0, -1e-3), 20)
+    assert status == "unknown" and "left open" in reason and bundles >= 20
 
 
 def test_what_cannot_be_split_any_more_stays_open() -> None:
@@ -113,7 +111,7 @@ def test_smooth_neurons_alone_are_split_up_to_the_exact_least_value() -> None:
         assert place > -1 and exact < 0.4 - 0.1
     status, bundles, _ = search(bent(float(exact) - 0.02), 2000)
     assert status == "unsat" and bundles > 1
-    assert search(bent(float(exact) + 1e-7), 80)[0] == "unknown"
+    assert search(bent(float(exact) + 1e-7), 40)[0] == "unknown"
 
 
 def test_inputs_with_a_kink_at_the_centre_of_their_box_are_split() -> None:

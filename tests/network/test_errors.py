@@ -78,7 +78,7 @@ def test_file_is_refused(tmp_path: Path, data: bytes, words: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     kept=st.integers(0, len(content())),
     changes=st.dictionaries(st.integers(0, len(content()) - 1), st.integers(0, 255), max_size=3),

@@ -21,7 +21,7 @@ BENCHMARKS = (
     "safenlp_2024", "sat_relu", "sri_resnet_a", "test", "tllverifybench_2023",
     "traffic_signs_recognition_2023", "vit_2023", "vnnlib2_samples", "yolo_2023",
 )  # fmt: skip
-SMALL = 1_000_000  # bytes
+SMALL = 200_000  # bytes
 PARTLY = {"nn4sys": "not an ONNX file"}  # a file that is cut off
 
 

@@ -148,9 +148,8 @@ def descent(seed: int, step: float) -> Query:
     return Query(network, box, torch.zeros(3).long(), torch.zeros(3, dtype=torch.bool), 1)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_search_with_them_takes_fewer_boxes_than_with_linear_bounds(seed: int) -> None:
-    query = descent(seed, 0.02)
+def test_a_search_with_them_takes_fewer_boxes_than_with_linear_bounds() -> None:
+    query = descent(0, 0.02)
     found = []
     for inputs in (12, 0):
         how = Subdivision(strategy=Strategy(inputs=Inputs(together=inputs)))

@@ -110,7 +110,7 @@ def test_a_conjunction_met_with_equality_is_never_proved() -> None:
 
 def test_rows_that_are_0_everywhere_are_met_only_where_none_is_strict() -> None:
     """0 . y < 0 is met nowhere, 0 . y <= 0 everywhere; a mixed conjunction is met nowhere too."""
-    network, domain = random_network(1), random_domain(1)
+    network, domain = random_network(1, widths=(3,)), random_domain(1)
     rows = np.zeros((2, 2))
     seen = {}
     for strict in ((False, False), (True, True), (False, True), (True, False)):

@@ -241,7 +241,7 @@ def test_a_confirmation_that_refuses_everything_is_never_sat() -> None:
     def refuse(points: Tensor) -> Counterexample | None:
         return None
 
-    for seed in range(3):
+    for seed in (2, 3):
         query = random_query(seed, "box")
         bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
         outcome = walk_regions(query, bounds, refuse, UNLIMITED, WalkOptions())
