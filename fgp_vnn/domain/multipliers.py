@@ -10,6 +10,18 @@ involved, two or three tries are enough. Any m gives an upper bound; so the sear
 float32, and only the bound at the m found is computed with its rounding error. Rows in float32 have
 that bound from the search. The last m needs no slope.
 
+In a box with many inputs, two tries are enough without any tangent. The slope at m is R - t - 2 A,
+with R the reach of n and A(m) the part of R at inputs where row + m n and n have opposite signs. A
+falls from A(0) to 0, and m is best where 2 A = R - t. The integral of 2 A is h(row) minus the value
+of the row at the corner of the box where n is largest. With it, the first m would be the best one
+if A were A(0) exp(-sqrt(m / s)). The second m is the first one times a power of log(A(0) / A) at
+the best m over that at the first.
+
+In bundles of 9931 and 8517 of oval21, and of 1204 of relusplitter, the chords of clipped neurons
+become lower by 6.11, 3.60 and 42.7. By tangents they become lower by 6.37, 3.37 and 42.0, and
+clipping takes half as long again. On random rows of 110 inputs, both leave 2 % of what can be
+gained.
+
 Shapes: rows [batch or 1, rows, inputs], normal [batch, inputs], level [batch, 1].
 """
 
@@ -21,9 +33,12 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.domain.sets import Domain
+from fgp_vnn.domain.sets import Box, Domain, along
 
 TURNS = 3  # multipliers to try: 6 gave no fewer bundles on oval21, 2 gave 10 % more
+_MANY = 100  # inputs of a box from which signs change one after the other
+_POWER = 1.5  # that of a ratio of logarithms by which the second multiplier differs from the first
+_FARTHER = 2.0  # the largest such ratio
 _MOST = 1e12  # largest multiplier: a larger one means that the cut set is empty
 
 
@@ -51,11 +66,17 @@ def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> T
     wide, single = normal.unsqueeze(-2), torch.float32
     same = rows.dtype == single
     coarse = whole if same else whole.to(rows.device, single)
-    at, support = _smallest(coarse, *(part.to(single) for part in (rows, wide, level)))
+    parts, own = [part.to(single) for part in (rows, wide, level)], None
+    if isinstance(coarse, Box) and _gradual(coarse, rows):
+        at, support, own = _foretold(coarse, *parts)
+    else:
+        at, support = _smallest(coarse, *parts)
     if not same:
         at = at.to(rows.dtype)
         support = _shifted(whole, rows, wide, level, at)
-    return support + _error(whole, rows, wide, level, at)
+    if not same or own is None:
+        own = whole.outer_support(rows)
+    return support + _error(whole, own, wide, level, at)
 
 
 def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
@@ -98,6 +119,44 @@ def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, turns: i
     return _Found(best, low, high, rising, wanted)
 
 
+def _gradual(box: Box, rows: Tensor) -> bool:
+    """Whether the signs of row + m n change so gradually that A can be foretold."""
+    return rows.shape[-1] >= _MANY and rows.dim() == 3 and box.lower.dim() == 1
+
+
+def _foretold(
+    box: Box, rows: Tensor, normal: Tensor, level: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The second multiplier of a box with many inputs, or 0 if that is better, its h(row + m n) -
+    m t, and h(row); [batch, rows] each. One buffer holds all that has a number for each input."""
+    rows = rows.expand(len(normal), -1, -1)
+    radius, reach = box.radius.unsqueeze(-2), box.support(normal)
+    corner, weights = (radius * normal.sign()).mT, (radius * normal).mT
+    buffer = rows.abs()
+    own = along(buffer, radius)
+    begin = reach - (torch.sign(rows, out=buffer) @ weights).squeeze(-1)  # 2 A(0)
+    wanted, fall = begin > reach - level, _log(begin) - _log(reach - level)
+    mean = (own - (rows @ corner).squeeze(-1)) / begin
+    at = _sound(torch.where(wanted, mean / 2 * fall.square(), 0.0))
+    torch.addcmul(rows, at.unsqueeze(-1), normal, out=buffer)
+    then = reach - (buffer.sign_() @ weights).squeeze(-1)  # 2 A(at)
+    at = _sound(at * (fall / (_log(begin) - _log(then))).clamp(0, _FARTHER) ** _POWER)
+    torch.addcmul(rows, at.unsqueeze(-1), normal, out=buffer)
+    value = along(buffer.abs_(), radius) - at * level
+    falls = value < own
+    return torch.where(falls, at, 0.0), torch.where(falls, value, own), own
+
+
+def _sound(at: Tensor) -> Tensor:
+    """The multipliers; 0 in place of what is negative or not a number."""
+    return at.nan_to_num(0.0, _MOST, 0.0).clamp(0, _MOST)
+
+
+def _log(part: Tensor) -> Tensor:
+    """The logarithm; of what is not positive, that of the smallest number."""
+    return part.clamp(min=torch.finfo(part.dtype).tiny).log()
+
+
 def _moved(rows: Tensor, at: Tensor, normal: Tensor) -> Tensor:
     """row + m n, [batch, rows, inputs]."""
     return torch.addcmul(rows, at.clamp(max=_MOST).unsqueeze(-1), normal)
@@ -127,15 +186,15 @@ def _pick(first: Tensor, one: _Tangent, other: _Tangent) -> _Tangent:
     return _Tangent(at, value, slope)
 
 
-def _error(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> Tensor:
-    """Upper bound on the rounding error of h(row + m n) - m t, for multipliers m [batch, rows].
+def _error(whole: Domain, own: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> Tensor:
+    """Upper bound on the rounding error of h(row + m n) - m t, for multipliers m [batch, rows] and
+    the outer supports `own` of the rows.
 
     A term has two roundings in row + m n, as many as `Domain.unsure` counts in h, and three in the
     difference. The terms are at most those of the row and of m times the normal, weighted by the
     reach of the set; so is the loss of each product to underflow.
     """
-    size_of, inputs, box = unit(rows.dtype), rows.shape[-1], whole.box()
-    own = whole.outer_support(rows)
+    size_of, inputs, box = unit(normal.dtype), normal.shape[-1], whole.box()
     each = whole.outer_support(normal) + level.abs()
     widths = (box.upper - box.lower).sum(-1, keepdim=True)
     lost = size_of.underflow * (8 * inputs + 8) * (1 + widths)

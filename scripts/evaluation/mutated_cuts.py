@@ -63,6 +63,24 @@ CUTS: tuple[Change, ...] = (
         "normal)) - 2 * at * level",
     ),
     (
+        "a level taken off twice in a box with many inputs",
+        _MULTIPLIERS,
+        "radius) - at * level",
+        "radius) - 2 * at * level",
+    ),
+    (
+        "a support that is too low in a box with many inputs",
+        _MULTIPLIERS,
+        "value = along(buffer.abs_(), radius)",
+        "value = along(buffer.abs_(), radius).clamp(max=0.9 * own)",
+    ),
+    (
+        "a multiplier below 0 in a box with many inputs",
+        _MULTIPLIERS,
+        "at.nan_to_num(0.0, _MOST, 0.0).clamp(0, _MOST)",
+        "-at.nan_to_num(0.0, _MOST, 0.0).clamp(0, _MOST)",
+    ),
+    (
         "a bound in float32 taken for one in float64",
         _MULTIPLIERS,
         "support = _shifted(whole, rows, wide, level, at)",

@@ -155,3 +155,77 @@ def test_a_half_space_that_is_no_number_leaves_everything(
         assert float(caps.support(row)) >= float(domain.support(row)) - 1e-12
     tiny = left_of(domain, torch.full((1, 3), 1e-310).double(), torch.ones(1).double())
     assert float(tiny.support(row)) >= float(domain.support(row)) - 1e-12
+
+
+def many(seed: int, dtype: torch.dtype, scale: float = 1.0) -> tuple[Box, Tensor, Tensor, Tensor]:
+    """A box with many inputs, a half-space that leaves little of it, as a normal [1, inputs] and a
+    level [1, 1], and rows [1, rows, inputs], of which some read only a part of the inputs."""
+    inputs, source = 110, torch.Generator().manual_seed(seed)
+    center, radius = torch.rand(2, inputs, generator=source, dtype=torch.float64) * scale
+    box = Box((center - radius).to(dtype), (center + radius).to(dtype))
+    normal = directions(1, inputs, seed + 1)
+    normal = (normal / normal.abs().sum()).to(dtype)
+    level = (0.9 - 0.2 * seed) * box.support(normal.unsqueeze(0))
+    rows = directions(4, inputs, seed + 2)
+    rows[2:, 20:] = 0
+    return box, normal, level.reshape(1, 1), rows.to(dtype).unsqueeze(0)
+
+
+def least_over_multipliers(box: Box, row: Tensor, normal: Tensor, level: Tensor) -> Fraction:
+    """The exact support of what a half-space leaves of a box: its dual is least at 0 or where a
+    sign changes."""
+    w, n, t = fractions(row), fractions(normal), fractions(level)[0]
+    sides = zip(fractions(box.lower), fractions(box.upper), fractions(box.center), strict=True)
+    reach = [(low - c, up - c) for low, up, c in sides]
+    changes = sorted({Fraction(0), *(max(-a / b, 0) for a, b in zip(w, n, strict=True) if b)})
+
+    def value(m: Fraction) -> Fraction:
+        moved = [a + m * b for a, b in zip(w, n, strict=True)]
+        ends = zip(moved, reach, strict=True)
+        return sum((max(v * low, v * up) for v, (low, up) in ends), -m * t)
+
+    first, last = 0, len(changes) - 1  # the dual is convex
+    while first < last:
+        middle = (first + last) // 2
+        falls = value(changes[middle + 1]) < value(changes[middle])
+        first, last = (middle + 1, last) if falls else (first, middle)
+    return value(changes[first])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_supports_in_boxes_with_many_inputs_hold_and_lack_little(dtype: torch.dtype) -> None:
+    lost, could = 0.0, 0.0
+    for seed in range(4):
+        box, normal, level, rows = many(seed, dtype)
+        support = fractions(cut_support(box, rows, normal, level))
+        for row, found in zip(rows[0], support, strict=True):
+            exact = least_over_multipliers(box, row, normal, level)
+            assert found >= exact
+            lost += float(found - exact)
+            could += float(fractions(box.support(row.unsqueeze(0)))[0] - exact)
+    assert could > 10
+    assert lost < 0.06 * could
+
+
+@pytest.mark.parametrize("power", [-30, -18, 18])
+def test_supports_in_boxes_with_many_inputs_hold_at_every_magnitude(power: int) -> None:
+    box, normal, level, rows = many(0, torch.float32, 10.0**power)
+    for some in (rows, rows * 1e-12, rows * 1e12, torch.zeros_like(rows), normal.expand(1, 4, -1)):
+        support = cut_support(box, some, normal, level)
+        for row, found in zip(some[0], support[0], strict=True):
+            exact = least_over_multipliers(box, row, normal, level)
+            assert not bool(found.isfinite()) or Fraction(float(found)) >= exact
+
+
+def test_each_row_of_boxes_with_many_inputs_has_its_own_half_space() -> None:
+    box, normal, level, rows = many(0, torch.float64)
+    normals = torch.cat([normal, -normal, normal, torch.zeros_like(normal)])
+    levels = torch.cat([level, level / 2, -10 * level, torch.zeros_like(level)])
+    together = cut_support(box, rows, normals, levels)
+    for number in range(4):
+        one = slice(number, number + 1)
+        alone = cut_support(box, rows, normals[one], levels[one])
+        assert torch.allclose(together[one], alone, rtol=1e-3, atol=0)
+    whole = box.support(rows[0])
+    assert torch.allclose(together[2:], whole.expand(2, -1), rtol=1e-9)  # nothing is cut off
+    assert bool((together[:2] < whole).any(-1).all())
