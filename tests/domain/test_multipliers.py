@@ -177,7 +177,8 @@ def least_over_multipliers(box: Box, row: Tensor, normal: Tensor, level: Tensor)
     w, n, t = fractions(row), fractions(normal), fractions(level)[0]
     sides = zip(fractions(box.lower), fractions(box.upper), fractions(box.center), strict=True)
     reach = [(low - c, up - c) for low, up, c in sides]
-    changes = sorted({Fraction(0), *(max(-a / b, 0) for a, b in zip(w, n, strict=True) if b)})
+    zero = Fraction(0)
+    changes = sorted({zero, *(max(-a / b, zero) for a, b in zip(w, n, strict=True) if b)})
 
     def value(m: Fraction) -> Fraction:
         moved = [a + m * b for a, b in zip(w, n, strict=True)]
