@@ -74,7 +74,8 @@ def bounds(
     least = torch.stack([part.least for part in parts]).amin(0)
     reached = torch.stack([part.reached for part in parts]).amin(0)
     lower, upper = ends(least)
-    close = bool((reached - least <= question.gap * reached.abs().clamp(min=1)).all())
+    near = reached - least <= question.gap * reached.abs().clamp(min=1)
+    close = bool((near & reached.isfinite()).all())
     return Bounds(
         lower,
         upper,
@@ -129,7 +130,8 @@ def maximise(
     upper = above(min(float(part.least) for part in parts))
     single = best[1].astype(np.float32)
     y = question.loaded.runtime.run(single).reshape(question.loaded.output_shape)
-    ended = question.ended(upper - value <= question.gap * max(1.0, abs(value)), parts)
+    close = math.isfinite(value) and upper - value <= question.gap * max(1.0, abs(value))
+    ended = question.ended(close, parts)
     point = single.reshape(question.loaded.input_shape)
     return Maximum(
         value,

@@ -1,13 +1,17 @@
 """Modules of torch that are loaded only when something uses them.
 
 They describe tensors without data, export and quantise programs, and so on. A verification needs
-none of that, and loading it takes 1.1 of the 2.6 seconds in which the command line starts. Each of
+none of that, and loading it takes a third of the time in which the command line starts. Each of
 these modules is in its place from the start; the first look at one of its names loads it.
+
+Only for a process of our own, since torch relies on some of them without looking at a name: before
+`load_deferred`, torch.Generator, torch.compile and modules on the device "meta" do not work.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -25,11 +29,11 @@ _DEFERRED = (
     "torch.masked",
     "torch.distributions",
 )
+_LOADING = threading.RLock()
 
 
 def defer_modules() -> None:
-    """Defer loading in this process, which must be one of our own: torch.Generator, for example,
-    cannot be used before `load_deferred`. No effect on what is loaded already."""
+    """Defer loading in this process, of what is not loaded already."""
     sys.meta_path.insert(0, _Finder())
 
 
@@ -46,19 +50,26 @@ class _Deferred(ModuleType):
     """A module that is loaded when a name is looked up that it does not have yet."""
 
     def __getattr__(self, name: str) -> Any:
-        # Only the import system and `inspect` ask for special names, and they ask every module.
-        if name.startswith("__") and name.endswith("__"):
+        # The import system and `inspect` ask every module for special names.
+        if name.startswith("__") and name.endswith("__") and name != "__all__":
             raise AttributeError(name)
         self.load()
-        return getattr(self, name)
+        return ModuleType.__getattribute__(self, name)
 
     def load(self) -> None:
-        """Run the module's code."""
-        spec = self.__spec__
-        assert spec is not None and isinstance(spec.loader, _Later)
-        spec.loader = self.__loader__ = spec.loader.usual
-        self.__class__ = ModuleType
-        spec.loader.exec_module(self)
+        """Run the module's code, once; after an error, the next look runs it again."""
+        with _LOADING:
+            spec = self.__spec__
+            if spec is None or not isinstance(spec.loader, _Later):
+                return  # another thread has loaded it, or this one is loading it
+            later = spec.loader
+            spec.loader = self.__loader__ = later.usual
+            try:
+                later.usual.exec_module(self)
+            except BaseException:
+                spec.loader = self.__loader__ = later
+                raise
+            self.__class__ = ModuleType
 
 
 class _Later:

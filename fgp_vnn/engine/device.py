@@ -11,7 +11,8 @@ from fgp_vnn.base.errors import InputError
 def pick_device(name: str, precision: str) -> torch.device:
     """The device of that name; `auto` is the GPU if there is one, else the CPU.
 
-    Switches TensorFloat-32 off: proofs rely on full float32 precision.
+    Switches TensorFloat-32 off: proofs rely on full float32 precision. For another device than the
+    CPU, loads what the start of the command has deferred.
     """
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False

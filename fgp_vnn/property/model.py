@@ -94,8 +94,8 @@ class Case:
         return np.asarray(inside)
 
     def ends(self) -> tuple[Array, Array]:
-        """The least and the greatest float64 [inputs] that lie in the box and off its open faces.
-        The least is the greater one if there is none."""
+        """The least and the greatest float64 [inputs] that lie in the box and off its open faces;
+        if there is none, the first number is greater than the second."""
         lower, upper = self.lower, self.upper
         if self.open_lower is not None:
             lower = np.where(self.open_lower, np.nextafter(lower, np.inf), lower)

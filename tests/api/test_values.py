@@ -146,6 +146,12 @@ def test_what_overflows_is_infinite_and_no_bound() -> None:
     assert found.upper[0] == math.inf and found.lower[0] <= 0
 
 
+def test_a_maximum_that_overflows_is_not_called_tight() -> None:
+    best = fgp_vnn.maximise(identity(1e8, 0.0), ([-1.0], [1.0]), [1e308], timeout=0.3)
+    assert (best.value, best.upper) == (-math.inf, math.inf)
+    assert not best.tight
+
+
 def test_several_boxes_are_one_set(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     save_onnx(random_network((2, 6, 2), 1), path)

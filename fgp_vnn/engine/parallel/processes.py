@@ -138,20 +138,22 @@ def fork(
     _set_timeout(ours, stalled)
     # No signal may reach the fork while it still has the handlers of the main process.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    number = -1
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # "process is multi-threaded"
             number = os.fork()
-        if not number:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if number:  # the main process
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     if number:
         theirs.close()
         return Process(number, ours)
     try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for connection in (ours, *(other.connection for other in others)):
             connection.close()
         _settle_in(parts)

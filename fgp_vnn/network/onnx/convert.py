@@ -149,17 +149,18 @@ def _without_unused() -> Iterator[None]:
     """Replace modules that onnx2torch needs in rare cases only by stubs while it is imported.
 
     torchvision is for RoiAlign and NonMaxSuppression; importing it is slow, and fails if its build
-    does not match torch's. torch.onnx is for exporting a converted module.
+    does not match torch's. torch.onnx is for exporting a converted module. What is used later is
+    taken from the real modules.
     """
     if "onnx2torch" in sys.modules:
         yield
         return
-    stubs = {name: ModuleType(name) for name in ("torchvision", "torchvision.ops")}
-    vars(stubs["torchvision"])["ops"] = stubs["torchvision.ops"]
-    vars(stubs["torchvision.ops"])["roi_align"] = None
+    vision, ops = ModuleType("torchvision"), _Late("torchvision", "ops")
+    vars(vision)["ops"], vars(ops)["roi_align"] = ops, _roi_align
+    stubs = {"torchvision": vision, "torchvision.ops": ops}
     if "torch.onnx" not in sys.modules:
         stubs["torch.onnx"] = ModuleType("torch.onnx")
-        vars(stubs["torch.onnx"])["symbolic_helper"] = _SymbolicHelper("symbolic_helper")
+        vars(stubs["torch.onnx"])["symbolic_helper"] = _Late("torch.onnx", "symbolic_helper")
     before = {name: sys.modules.get(name) for name in stubs}
     sys.modules.update(stubs)
     try:
@@ -172,8 +173,19 @@ def _without_unused() -> Iterator[None]:
                 sys.modules[name] = module
 
 
-class _SymbolicHelper(ModuleType):
-    """torch.onnx.symbolic_helper, loaded when something uses it."""
+class _Late(ModuleType):
+    """A stub for a module that another one, `home`, contains: `home` is loaded when a name of the
+    stub is used."""
+
+    def __init__(self, home: str, own: str) -> None:
+        super().__init__(own)
+        self._home = home
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module("torch.onnx").symbolic_helper, name)
+        if name.startswith("__"):  # the import system asks for these
+            raise AttributeError(name)
+        return getattr(getattr(import_module(self._home), self.__name__), name)
+
+
+def _roi_align(*given: Any, **options: Any) -> Any:
+    return import_module("torchvision.ops").roi_align(*given, **options)
