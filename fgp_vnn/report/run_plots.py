@@ -79,7 +79,7 @@ def scatter(results: RunResults, mine: str, other: str, palette: Palette) -> Plo
             linewidths=0,
             marker="^" if word == "sat" else "o",
             color=palette.series[1 if word == "sat" else 0],
-            label=f"{word} ({len(chosen)})",
+            label=f"{word} ({len(chosen)})" if chosen else None,
         )
         points.set_gid(f"points-{word}")
         groups[f"points-{word}"] = [" ".join(key) for key in chosen]
@@ -123,7 +123,8 @@ def _seconds_axis(axis: Any) -> None:
 
     low, high = axis.get_view_interval()
     if high < 100 * low:  # powers of ten alone would give too few labels
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        subs = (1.0, 2.0, 5.0) if high > 8 * low else range(1, 10)
+        axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -254,7 +254,7 @@ class Gated(torch.nn.Module):
 def test_radii_of_smooth_networks_hold_at_samples(norm: str, order: float, engine: str) -> None:
     model, x = Gated(), np.full(3, 0.3, dtype=np.float32)
     found = fgp_vnn.Certifier.of(model, x=x, engine=engine).radius(
-        x, norm=norm, maximum=2.0, gap=0.2, timeout=0.3
+        x, norm=norm, maximum=2.0, gap=0.2, timeout=1
     )
     assert 0 < found.lower <= found.upper < 2
     random = np.random.default_rng(0)

@@ -29,21 +29,31 @@ class Program(ABC):
 
 
 class Runtime(Program):
-    """onnxruntime on the CPU, in float32, on the bytes of the file."""
+    """onnxruntime on the CPU, in float32, on the bytes of the file.
+
+    The number of outputs is that of the first run. An input with another number (as NonZero gives
+    it) gets outputs that are not numbers, and these break no property.
+    """
 
     def __init__(self, data: bytes, input_shape: tuple[int, ...]) -> None:
         self._program = _open(data)
         self._shape = input_shape
         self._input = self._program.get_inputs()[0].name
         first = (self._program.get_inputs()[0].shape or [1])[0]
+        self._outputs: int | None = None
         self._batches = bool(input_shape) and input_shape[0] == 1 and not isinstance(first, int)
 
     def run(self, x: Floats) -> Floats:
-        return self._run(x.reshape(self._shape)).reshape(-1)
+        found = self._run(x.reshape(self._shape)).reshape(-1)
+        if self._outputs is None:
+            self._outputs = found.size
+        return found if found.size == self._outputs else np.full(self._outputs, np.float32(np.nan))
 
     def output_shape(self) -> tuple[int, ...]:
-        """The shape of the outputs at one input, with its batch dimension."""
-        return self._run(np.zeros(self._shape, np.float32)).shape
+        """The shape of the outputs at the input 0, with its batch dimension."""
+        found = self._run(np.zeros(self._shape, np.float32))
+        self._outputs = found.size
+        return found.shape
 
     def run_many(self, x: Floats) -> Floats:
         """The outputs [batch, outputs] at x [batch, inputs], in one run if the batch dimension is
@@ -53,7 +63,8 @@ class Runtime(Program):
         if self._batches and len(x) > 1:
             try:
                 result = self._run(x.reshape(len(x), *self._shape[1:]))
-                if result.shape[:1] == (len(x),):
+                whole = result.shape[:1] == (len(x),)
+                if whole and self._outputs in (None, result[0].size):
                     return result.reshape(len(x), -1)
             except UnsupportedError:
                 pass
