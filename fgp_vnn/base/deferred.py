@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_DEFERRED = (
+DEFERRED = (
     "torch._meta_registrations",
     "torch.export",
     "torch.ao",
@@ -32,16 +32,15 @@ _DEFERRED = (
 _LOADING = threading.RLock()
 
 
-def defer_modules() -> None:
-    """Defer loading in this process, of what is not loaded already."""
-    sys.meta_path.insert(0, _Finder())
+def defer_modules(names: Collection[str] = DEFERRED) -> None:
+    """Defer loading of these modules in this process, if they are not loaded already."""
+    sys.meta_path.insert(0, _Finder(names))
 
 
 def load_deferred() -> None:
     """Load all deferred modules, and defer no others from now on."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
-    for name in _DEFERRED:
-        module = sys.modules.get(name)
+    for module in list(sys.modules.values()):
         if isinstance(module, _Deferred):
             module.load()
 
@@ -89,11 +88,14 @@ class _Later:
 class _Finder:
     """Finds the modules to defer as the other finders do, and replaces their loader."""
 
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The specification of a module to defer, else None."""
-        if name not in _DEFERRED:
+        if name not in self._names:
             return None
         for finder in sys.meta_path:
             if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:

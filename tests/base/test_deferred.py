@@ -7,14 +7,14 @@ from tests.helpers.command_line import ENVIRONMENT, MODEL, SAFE, UNSAFE
 
 _VERIFY = """
 import json, sys
-from fgp_vnn.base.deferred import _DEFERRED, defer_modules, load_deferred
+from fgp_vnn.base.deferred import DEFERRED, defer_modules, load_deferred
 defer_modules()
 from fgp_vnn.api.verify import verify
 def statuses():
     return [verify(sys.argv[1], path, jobs=1).status for path in sys.argv[2:]]
 def waiting():
-    return [n for n in _DEFERRED if n in sys.modules and type(sys.modules[n]).__name__ != "module"]
-found = {"deferred": list(_DEFERRED), "statuses": statuses(), "waiting": waiting()}
+    return [n for n in DEFERRED if n in sys.modules and type(sys.modules[n]).__name__ != "module"]
+found = {"deferred": list(DEFERRED), "statuses": statuses(), "waiting": waiting()}
 found["onnx"] = "torch.onnx" in sys.modules
 import onnx2torch.utils.common, torch, types
 from onnx2torch.node_converters import nms, roialign
@@ -56,10 +56,9 @@ def test_deferred_modules_are_not_needed_to_verify_and_are_loaded_by_a_look_at_a
 
 
 _THREADS = """
-import sys, threading, types
-from fgp_vnn.base import deferred
-deferred._DEFERRED = ("slow_one",)
-deferred.defer_modules()
+import sys, threading
+from fgp_vnn.base.deferred import defer_modules
+defer_modules(["slow_one"])
 sys.path.insert(0, sys.argv[1])
 import slow_one
 faults = []
