@@ -386,13 +386,13 @@ class Inputs:
     mixing: int = 16  # rounds of weighing a conjunction's rows against each other [a 1.01 1.08]
     # learning rate of the first round; it falls with the square root of the round [a 0.80 1.15]
     mixing_rate: float = 4.0
-    # weight of an input's reach in the choice of a side, beside the loss [a 1.08 1.17]
-    corners: float = 1e-3
-    # The same in smooth networks: 24 boxes of lsnc_relu take 9,120 more with 1e-3, 7,504 with 0.1,
-    # 7,560 with 0.3 and 8,418 with 1.
+    # part of a sum's loss that each of its rows counts with: one of sat_relu, 0 | 0.03 to 3
+    every: float = 0.1  # takes 25,465 | 95 boxes, vdp_2 of reach_prob_density 1,619 | 1,600
+    corners: float = 1e-3  # weight of an input's reach, beside the loss [a 1.08 1.17]
+    # The same in smooth networks: 24 boxes of lsnc_relu take 9,120 more with 1e-3, 7,504 with 0.1
     smooth_corners: float = 0.1
     # Slopes are taken off the centre by this fraction of the radius: at a kink there are none. If
-    # inputs have a kink at the centre, 31 boxes, over 300,000 with 0; ACAS Xu 12,825 with either.
+    # inputs have a kink at the centre, 31 boxes, over 300,000 with 0
     aside: float = 1e-3
     small: float = 2.0**-10  # of the root's sides, below which a box may be walked through [-]
     smallest: float = 2.0**-20  # below which it is, whatever is unstable in it [-]
@@ -452,8 +452,8 @@ class Shrinking:
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes at once: more is no faster; the deadline is checked between [-]
     products: int = 10**10  # multiplications at once, about a second, between deadline checks [-]
-    # bytes of columns to propagate forward at once on a CPU: 64 channels take 0.20 s convolved in
-    # parts of 1 MB, and 0.45 s of 8 MB and more, which ask for new memory each time
+    # bytes of columns to propagate forward at once on a CPU: 64 channels take 0.20 s with 1 MB, and
+    # 0.45 s with 8 MB and more, which ask for new memory each time
     pushed: int = 1 << 20
     # Inputs that vary, up to which forms go forward: seconds forward | backward are 0.7 | 45
     columns: int = 256  # on cgan (5 inputs), 3 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
@@ -470,8 +470,8 @@ class Common:
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same for rows that are patches
-    # bytes of an ascent, an attack, or rows at one place of a convolution, on a CPU: with 4 GB
-    # a batch on yolo_2023 ended 21 s after its deadline, and a place of a VGG (64 x 64) 22 s
+    # bytes of an ascent, an attack, or rows at one place of a convolution, on a CPU: with 4 GB a
+    # batch on yolo_2023 ended 21 s after its deadline
     ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # fraction of nonzero entries up to which a sparse matrix pays
