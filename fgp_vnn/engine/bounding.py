@@ -264,15 +264,17 @@ def by_inputs(problem: Problem) -> bool:
 
 
 def inputs_after_neurons(problem: Problem) -> bool:
-    """Whether to try input splits after neuron splits: if there are not too many inputs, or if a
-    neuron reads few of them."""
+    """Whether to try input splits after neuron splits: if there are not too many inputs, or if
+    boxes can be cut down to little, by several rows that have to be met together or by neurons that
+    read few inputs."""
     network, numbers = problem.query.network, problem.strategy.inputs
     if not isinstance(problem.query.domain, Box) or network.inputs > numbers.many:
         return False
     if network.inputs <= numbers.some:
         return True
     # Without clipping, which a certificate cannot express, there are too many boxes.
-    return not problem.log.wanted and _seen_inputs(network) <= numbers.few
+    cut = bool(problem.query.conjunctions) or _seen_inputs(network) <= numbers.few
+    return cut and not problem.log.wanted
 
 
 def _seen_inputs(network: Network) -> float:

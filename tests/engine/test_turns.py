@@ -6,6 +6,7 @@ import logging
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -25,7 +26,8 @@ from fgp_vnn.engine.search_steps import (
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.engine.steps import optimise_slopes
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.query import ask_values
+from fgp_vnn.property.model import Conjunction
+from fgp_vnn.query import ask, ask_values
 from fgp_vnn.search.box_attacks import BoxAttacks
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import (
@@ -169,6 +171,23 @@ def test_inputs_are_split_first_only_where_there_are_few_of_them() -> None:
         strategy = Strategy(inputs=inputs)
         asked = Problem(query, lambda points: None, SPLIT, UNLIMITED, strategy, NullLog(query))
         assert (by_inputs(asked), inputs_after_neurons(asked)) == (first_of_all, turn)
+
+
+def test_inputs_get_a_turn_where_several_rows_have_to_be_met_together() -> None:
+    weight = torch.ones(20, 20, dtype=torch.float64)
+    network = Network(
+        (Dense((0,), (weight,), torch.zeros(20).double()),),
+        Dense((1,), (weight[:2],), torch.zeros(2).double()),
+        20,
+    )
+    box = Box(-torch.ones(20).double(), torch.ones(20).double())
+    strategy = Strategy(inputs=Inputs(few=2, some=2))
+    for rows in (1, 2):
+        query = ask(
+            network, box, [Conjunction(np.eye(2)[:rows], np.ones(rows), np.zeros(rows, bool))]
+        )
+        asked = Problem(query, lambda points: None, SPLIT, UNLIMITED, strategy, NullLog(query))
+        assert inputs_after_neurons(asked) == (rows == 2)
 
 
 def test_without_attacks_there_are_none_between_boxes_either(
