@@ -43,6 +43,7 @@ def nodes() -> Iterator[Any]:
     patch = pytest.MonkeyPatch()
     patch.setenv("PYTHONPATH", str(ROOT))
     patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    patch.setenv("RAY_worker_niceness", "0")  # or other tests leave the actors no time to start
     from ray.cluster_utils import Cluster as Nodes
 
     try:
