@@ -135,7 +135,11 @@ def _orphan(timeout: float) -> Verdict:
 
 
 def _ports(timeout: float) -> Verdict:
-    """unsat if nothing above this process, nor its siblings, listens beyond this machine."""
+    """unsat if nothing above this process, nor its siblings, listens beyond this machine, and the
+    priority of this process is that of the one that started the actor."""
+    own, above = (process.nice() for process in (psutil.Process(), _relatives()[0]))
+    if own != above:
+        return Verdict("unknown", reason=f"its niceness is {own}, not {above}")
     addresses = {address for process in _relatives() for address in _listening(process)}
     assert addresses, "nobody listens: the test sees nothing"
     loopback = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
