@@ -94,8 +94,7 @@ class Attack:
 
     quick: Descent = Descent(restarts=1, steps=6)  # before any bound
     long: Descent = Descent(restarts=8, steps=25)  # if plain bounds leave the query open
-    # Largest shares of the remaining time for these two: on a network like VGG16 with 250 classes
-    # the first took 32 s of a limit of 30 s.
+    # Of the remaining time, at most: on a network like VGG16 the first took 32 s of 30 without.
     shares: tuple[float, float] = (0.1, 0.3)
     # Between batches of boxes, from points of open ones. Counterexamples per second on ACAS Xu 1_2
     # | 5_3 prop_2 | 1_9 prop_7: with 8 steps 62 | 2 | 19, with 12 53 | 4 | 14, with 5 49 | 3 | 32.
@@ -191,8 +190,7 @@ class Slopes:
     #   as `bundles`, 3 candidates: 869 in 8.8 s | 1931 in 6.3 s | 2040 in 8.1 s
     #   6 of these steps, 3 candidates: 863 in 5.1 s | 1919 in 6.2 s | 1982 in 9.3 s
     #   6 of these steps, 1 candidate: 860 in 4.4 s | 1907 in 4.7 s | 2008 in 6.6 s
-    # Without more steps where many neurons are closed, a neuron that is above 0 in all regions may
-    # get no sign.
+    # With few steps where many neurons are closed, one that is above 0 in all regions gets no sign.
     signs: Ascent = Ascent(
         steps=16, rate=0.2, decay=0.9, beta_rate=0.5, looks=True, few=6, many=0.6
     )
@@ -290,6 +288,7 @@ class Neurons:
     # A bundle below 0 by x is bounded once more if clipping promises a rise of more than this
     again: float = 0.3  # times x; with infinity | 0.3 one of oval21 takes 198 | 60 bundles
     near: float = 0.05  # bundles are clipped if below 0 by at most this part of their range [-]
+    low: int = 200  # inputs up to which all are, and the first layer too; see `clipped_neurons`
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 
 
@@ -363,7 +362,7 @@ class Inputs:
     few: int = 16  # number of inputs up to which they are split first [a 1.00 0.98]
     some: int = 64  # number up to which splitting them gets a turn [v 0.99 0.98]
     many: int = 1000  # the same if a neuron reads at most `few` of them [a 1.02 1.15]
-    share: float = 0.4  # of the time, at most, for that turn [-]
+    share: float = 0.4  # of the time, at most, for that turn; see `Sharing.look` [-]
     value_share: float = 0.8  # the same for minima over `few` inputs [2 of 5 against 5 of 5]
     gaps: tuple[float, ...] = (64.0, 8.0, 1.0)  # of smooth minima, times the gap asked for [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
@@ -442,6 +441,7 @@ class Sharing:
     soon: float = 0.3
     # until the work left is so many times the forecast: one of oval21 (9916) went on for 75 s
     worse: float = 3.0
+    look: float = 0.05  # of the time left: then the slower of two stops [safenlp: 4 s; else 12 s]
     restarts: int = 8  # processes that are replaced after they have died [-]
 
 

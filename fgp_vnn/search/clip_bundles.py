@@ -52,7 +52,7 @@ class BundleClipper:
         now = visited._replace(held=waiting_bounds(*sides))
         at = torch.arange(len(closed), device=closed.device)
         if context.ascent.looks:
-            at = at[~closed & near(context, bounded, self.clipping.numbers.near)]
+            at = at[~closed & near(context, bounded, self.clipping.near)]
         if not len(at):
             return now
         self.seen += len(at)

@@ -3,8 +3,18 @@
 A counterexample of a bundle lies where the bundle's linear bound is at most 0: in a half-space,
 which leaves less of the domain the nearer the bundle is to being closed. The neurons that cost the
 bound most are bounded over the domain cut by this half-space, and the children of the bundle start
-from these bounds. Neurons of the first layer keep their bounds over the whole domain, which are
-exact there.
+from these bounds.
+
+In a domain of many inputs, neurons of the first layer keep their bounds over the whole domain: two
+directions of so many are nearly always perpendicular, so that the half-space cuts little off them.
+In a domain of few inputs it cuts much, and clipping costs little: there they are clipped too, in
+every open bundle. Bundles and seconds of a search without | with that:
+
+    safenlp, 119 and 125 neurons, 30 inputs          26,325 in 5.5 | 1,863 in 1.2
+                                          over 200,000 in over 60 | 8,836 in 3.6
+    random networks of 30, 100 and 100 inputs         1,373 in 1.4 | 468 in 1.0
+                                                   36,003 in 14.1 | 9,244 in 5.4
+                                         more than 36,600 in 15.0 | 30,907 in 15.0
 """
 
 from __future__ import annotations
@@ -42,13 +52,22 @@ class Clipping:
     domain: Domain
     rounding: Rounding  # over the whole domain
     numbers: Neurons  # how many neurons to bound, and in which bundles
+    first: int  # the first layer whose neurons are bounded
 
     @classmethod
-    def of(cls, context: BundleContext, numbers: Neurons) -> Clipping:
-        """The clipping of a search."""
+    def of(cls, context: BundleContext, numbers: Neurons) -> Clipping | None:
+        """The clipping of a search; None if it has no layer to clip."""
         network, domain = context.in_float32
+        first = int(network.inputs > numbers.low)
+        if not numbers.clipped or first >= len(context.bounds.lower):
+            return None
         rounding = Rounding(network, domain, outwards(context.bounds, network))
-        return cls(network, domain, rounding, numbers)
+        return cls(network, domain, rounding, numbers, first)
+
+    @property
+    def near(self) -> float:
+        """The part of its bound's range by which a bundle that is clipped is below 0 at most."""
+        return self.numbers.near if self.first else torch.inf
 
     @property
     def repeats(self) -> bool:
@@ -61,19 +80,19 @@ def clip_neurons(
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles `at`,
     recomputed for some neurons of each. A bundle with lower > upper has no counterexample."""
-    before, most = bounded.bounds.at(at), clipping.numbers.clipped
+    before, most, first = bounded.bounds.at(at), clipping.numbers.clipped, clipping.first
     bounds, caps = outwards(before, clipping.network), _caps(context, clipping.domain, bounded, at)
-    losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
+    losses = [_loss(bounded, at, layer, layer >= first) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
     # Without `looks` nothing is read back from the device: every layer gets the same number.
-    each = max(1, most // (len(losses) - 1))
+    each = max(1, most // (len(losses) - first))
     counts: list[float] = [min(each, loss.shape[-1]) for loss in losses]
     if context.ascent.looks:
         least = _threshold(whole, most, clipping.numbers.costly)
         counts = read(*(((loss > 0) & (loss >= least)).sum(-1).amax() for loss in losses))
-    known = bounds.first(1)
+    known = bounds.first(first)
     lowers, uppers = list(bounds.lower), list(bounds.upper)
-    for k in range(1, len(losses)):
+    for k in range(first, len(losses)):
         if counts[k] and not context.budget.expired():
             # The same number in each bundle: one that needs fewer gets its next neurons too.
             neurons = losses[k].topk(int(counts[k]), -1).indices
@@ -122,11 +141,11 @@ def _over_caps(
     return low, high
 
 
-def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
+def _loss(bounded: BoundedBundles, at: Tensor, layer: int, clipped: bool) -> Tensor:
     """The cost of each neuron of a layer [at, n_k] to the linear bound: the height of its chord at
-    z = 0 times minus its coefficient, if that is negative. The first layer costs 0."""
+    z = 0 times minus its coefficient, if that is negative; 0 in a layer that is not clipped."""
     coefficient = bounded.result.coefficients.get(layer + 1)
-    if layer == 0 or coefficient is None:
+    if not clipped or coefficient is None:
         return torch.zeros_like(bounded.bounds.lower[layer][at])
     intercept = bounded.bounds.lines()[layer].intercept[at]
     return (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
@@ -174,5 +193,7 @@ def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
 def near(context: BundleContext, bounded: BoundedBundles, part: float) -> Tensor:
     """Which bundles [batch] are below 0 by at most this part of the range of their linear bound."""
     domain, linear = context.query.domain, bounded.result.linear
+    if part == torch.inf:
+        return torch.ones_like(linear.least.squeeze(-1), dtype=torch.bool)
     width = (domain.support(linear.weight) + domain.support(-linear.weight)).squeeze(-1)
     return -linear.least.squeeze(-1) <= part * width

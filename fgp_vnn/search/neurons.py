@@ -182,10 +182,11 @@ class NeuronSplits(Divisible):
         choice = neurons.candidates, neurons.rule
         context, root = context_and_root(query, bounds, budget, slopes.bundles, *choice)
         effort = leaf_effort(strategy.projections, lp)
-        network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # A certificate cannot hold bounds that are valid only at counterexamples.
-        some = some and neurons.clipped > 0 and network.piecewise_linear
-        clipper = BundleClipper(Clipping.of(context, neurons)) if some else None
+        network = query.network
+        clips = network.piecewise_linear and not slopes.bundles.storable
+        clipping = Clipping.of(context, neurons) if clips else None
+        clipper = None if clipping is None else BundleClipper(clipping)
         rounding = rounding_of(context)
         goal = Decide(context, confirm, effort, slopes.regions, clipper, rounding)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)

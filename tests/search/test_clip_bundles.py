@@ -31,8 +31,10 @@ def visited_ones(looks: bool = True, size: float = 0.25) -> tuple[BundleContext,
 
 def clipper(context: BundleContext, **numbers: object) -> BundleClipper:
     """Of one neuron or of all, tried at once and on few bundles."""
-    few = Neurons(near=1e9, costly=1e-9, thorough=(1.0, 256), trial=(0, 1), worth=1.0)
-    return BundleClipper(Clipping.of(context, replace(few, **numbers)))  # type: ignore[arg-type]
+    few = Neurons(near=1e9, low=0, costly=1e-9, thorough=(1.0, 256), trial=(0, 1), worth=1.0)
+    clipping = Clipping.of(context, replace(few, **numbers))  # type: ignore[arg-type]
+    assert clipping is not None
+    return BundleClipper(clipping)
 
 
 def narrowed(visited: Visited) -> int:
@@ -144,3 +146,5 @@ def test_what_is_closed_or_far_from_it_stays_as_it_was() -> None:
     torch.testing.assert_close(after.held["upper"][closed].double(), upper, rtol=1e-6, atol=1e-6)
     far = clipper(context, near=0.0)
     assert narrowed(far.clip(context, visited)) == 0 and far.seen == 0
+    every = clipper(context, near=0.0, low=4)  # of few inputs: wherever a bundle is open
+    assert narrowed(every.clip(context, visited)) > 0 and every.seen == int((~closed).sum())

@@ -63,24 +63,28 @@ def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, BundleConte
 
 
 def clipped(
-    context: BundleContext, bundles: Bundles, most: int
+    context: BundleContext, bundles: Bundles, most: int, low: int = 0
 ) -> tuple[BoundedBundles, Tensor, Tensor]:
     bounded = bound(context, bundles)
     at = torch.arange(len(bundles.signs))
-    return bounded, *clip_neurons(context, clipping(context, most), bounded, at)
+    return bounded, *clip_neurons(context, clipping(context, most, low), bounded, at)
 
 
-def clipping(context: BundleContext, most: int) -> Clipping:
-    """So many neurons of each bundle, shared among the layers behind the first."""
-    return Clipping.of(context, Neurons(clipped=most, costly=1.0))
+def clipping(context: BundleContext, most: int, low: int = 0) -> Clipping:
+    """So many neurons of each bundle, shared among the layers; among those behind the first if
+    there are more than `low` inputs."""
+    found = Clipping.of(context, Neurons(clipped=most, costly=1.0, low=low))
+    assert found is not None
+    return found
 
 
+@pytest.mark.parametrize("low", [0, 4])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_counterexample_of_a_bundle_is_within_its_clipped_bounds(kind: str) -> None:
+def test_every_counterexample_of_a_bundle_is_within_its_clipped_bounds(kind: str, low: int) -> None:
     seen = 0
     for seed in range(4):
         query, context, bundles = example(kind, seed)
-        _, lower, upper = clipped(context, bundles, 30)
+        _, lower, upper = clipped(context, bundles, 30, low)
         *values, outputs = query.network.preactivations(sample(query.domain, 30_000, seed))
         z = torch.cat(values, -1)
         for number, signs in enumerate(bundles.signs):
@@ -93,17 +97,20 @@ def test_every_counterexample_of_a_bundle_is_within_its_clipped_bounds(kind: str
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_clipped_bounds_are_never_looser_and_only_of_the_neurons_that_cost_most(kind: str) -> None:
+@pytest.mark.parametrize("low", [3, 4])
+def test_clipped_bounds_are_never_looser_and_only_of_the_neurons_that_cost_most(
+    kind: str, low: int
+) -> None:
     _, context, bundles = example(kind, 3, 0.3)
     narrower = 0
     for most in (2, 6):
-        bounded, lower, upper = clipped(context, bundles, most)
+        bounded, lower, upper = clipped(context, bundles, most, low)
         before = [torch.cat(side, -1) for side in (bounded.bounds.lower, bounded.bounds.upper)]
         assert bool((lower >= before[0]).all()) and bool((upper <= before[1]).all())
         changed = (lower > before[0]) | (upper < before[1])
-        # As many neurons of each layer as any of the bundles needs, and none of the first.
-        assert not bool(changed[:, : context.widths[0]].any())
-        assert int(changed.sum(-1).max()) <= 2 * most
+        # As many neurons of each layer as any of the bundles needs, of the first in few inputs.
+        assert bool(changed[:, : context.widths[0]].any()) == (low == 4)
+        assert int(changed.sum(-1).max()) <= (3 if low == 4 else 2) * most
         narrower += int(changed.sum())
     assert narrower > 20
 
@@ -138,8 +145,10 @@ def decide(context: BundleContext, **numbers: float) -> Decide:
     """A goal whose bundles are all worth clipping."""
     context = replace(context, ascent=replace(context.ascent, looks=True))
     effort = leaf_effort(Strategy().projections, False)
-    chosen = Clipping.of(context, replace(Neurons(again=torch.inf, near=1e9), **numbers))  # type: ignore[arg-type]
-    return Decide(context, lambda points: None, effort, Slopes().regions, BundleClipper(chosen))
+    chosen = replace(Neurons(again=torch.inf, near=1e9, low=0), **numbers)  # type: ignore[arg-type]
+    clip = Clipping.of(context, chosen)
+    assert clip is not None
+    return Decide(context, lambda points: None, effort, Slopes().regions, BundleClipper(clip))
 
 
 def visited(goal: Decide, bundles: Bundles) -> Visited:
@@ -219,21 +228,34 @@ def test_a_bundle_that_lacks_nothing_is_split_and_not_bounded_for_ever() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("looks", [False, True])
-def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(looks: bool) -> None:
+@pytest.mark.parametrize("low", [0, 200])
+def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(
+    looks: bool, low: int
+) -> None:
     """Counterexamples are not confirmed, so that only wrong proofs could end the search early. With
     looks, bundles are bounded once more whenever that promises anything."""
-    neurons = Neurons(clipped=8, near=1e9, most=60, again=0.0, trial=(10, 128), worth=1.0)
+    trial = (10, 128)
+    neurons = Neurons(clipped=8, near=1e9, low=low, most=60, again=0.0, trial=trial, worth=1.0)
     how = Strategy(neurons=neurons, slopes=Slopes(bundles=Ascent(steps=2, looks=looks)))
     counts = {"sat": 0, "unsat": 0}
     for seed in range(24):
         case = random_case(seed)
-        if case.truth not in counts or len(case.query.network.layers) < 2:
+        if case.truth not in counts or len(case.query.network.layers) < 2 - (low > 0):
             continue
         bounds = bounds_of(case.query)
         found = search_neurons(case.query, bounds, lambda points: None, Ticking(50), how)
         assert not (found.status == "unsat" and case.truth == "sat")
         counts[case.truth] += 1
     assert min(counts.values()) > 5
+
+
+def test_where_there_is_no_layer_to_clip_nothing_is_clipped() -> None:
+    network = random_network((4, 6, 3), 0)
+    query = robustness_query(network, balls(random_point(4, 0), 1.0)["l2"])
+    context, _ = context_and_root(query, bounds_of(query), UNLIMITED, Ascent(steps=1), 1)
+    assert Clipping.of(context, Neurons(low=3)) is None
+    assert Clipping.of(context, Neurons(low=4)) is not None
+    assert Clipping.of(context, Neurons(clipped=0, low=4)) is None
 
 
 def test_bundles_far_from_being_closed_are_not_near() -> None:
@@ -245,7 +267,7 @@ def test_bundles_far_from_being_closed_are_not_near() -> None:
     part = -linear.least.squeeze(-1) / width
     middle = float(part.median())
     assert torch.equal(near(context, bounded, middle + 1e-9), part <= middle + 1e-9)
-    assert bool(near(context, bounded, 1e9).all())
+    assert bool(near(context, bounded, 1e9).all()) and bool(near(context, bounded, torch.inf).all())
 
 
 def test_what_rounding_may_have_added_is_taken_off_a_linear_bound() -> None:
