@@ -142,14 +142,16 @@ def split_linearised(problem: Problem, budget: Budget) -> Verdict:
 
 def split_shortly(problem: Problem) -> Verdict | None:
     """A short search by neuron splits and, if it does not end, one by input splits: neither is
-    always better, so both are tried."""
+    always better, so both are tried, the second for as long as it is not expected to take longer
+    than the first."""
     search = _short_splits(problem, problem.budget)
     outcome = run_shared(problem, search)
     verdict = _kept(problem, search, outcome)
     if not outcome.unfinished or problem.budget.expired():
         return verdict
     if inputs_after_neurons(problem):
-        verdict = _split_inputs(problem, problem.budget.share(problem.strategy.inputs.share))
+        other = _input_splits(problem, problem.budget.share(problem.strategy.inputs.share))
+        verdict = problem.report("split", run_shared(problem, other, search))
     return verdict if verdict.status in ("sat", "unsat") else None
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
+from fgp_vnn.search.forecast import Left
 from fgp_vnn.search.frontier import Frontier
 
 
@@ -31,6 +32,7 @@ class Divisible(ABC):
     handed_out: int = 0  # records handed out to copies of the search
     lowest_out: float = math.inf  # the lowest level of these
     bounded_out: int = 0  # records that copies have bounded since their last reports
+    left: Left = Left(math.inf, math.inf)  # the last forecast of its work
 
     @property
     @abstractmethod

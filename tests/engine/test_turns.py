@@ -29,6 +29,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import ask, ask_values
 from fgp_vnn.search.box_attacks import BoxAttacks
+from fgp_vnn.search.forecast import Left
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import (
     Attack,
@@ -106,6 +107,26 @@ def test_what_is_told_last_is_open_in_the_verdict_too(
     told = [stage for record in caplog.records if (stage := getattr(record, "stage", None))]
     assert told[-1].open == search.open > 0
     assert f"{told[-1].open} bundles" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("rival", "look", "ends"),
+    [(None, 0.0, True), (0.0, 0.0, False), (0.0, 1.0, True), (math.inf, 0.0, True)],
+)
+def test_a_search_that_is_slower_than_its_rival_gives_way_to_it(
+    rival: float | None, look: float, ends: bool
+) -> None:
+    """After a look at it; one that is faster goes on, and so does one without a rival."""
+    asked = problem(0.0, None, 0.05)
+    asked.strategy = replace(asked.strategy, crew=replace(asked.strategy.crew, look=look))
+    asked.budget = Budget.of(60.0, None)
+    given = asked.query, asked.bounds, asked.confirm, asked.budget, asked.strategy
+    with torch.no_grad():
+        search, other = (NeuronSplits.begin(*given) for _ in range(2))
+        other.left = Left(0.0, 0.0 if rival is None else rival)
+        outcome = run_shared(asked, search, None if rival is None else other)
+    assert (outcome.status == "unsat") == ends == (not outcome.unfinished)
+    assert search.left.seconds > 0 or ends
 
 
 def test_a_short_search_is_resumed_where_sharpening_has_not_paid() -> None:

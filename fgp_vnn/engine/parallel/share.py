@@ -18,18 +18,25 @@ from fgp_vnn.search.forecast import Forecast, Left
 from fgp_vnn.strategy import Sharing
 
 
-def run_shared(problem: Problem, search: Divisible) -> Outcome:
+def run_shared(problem: Problem, search: Divisible, rival: Divisible | None = None) -> Outcome:
     """Run a search of a problem to its end, or until its budget is spent and no end is near.
 
     A search that ends soon never starts a second process. Records that workers leave open, because
-    they died or failed, are searched in this process.
+    they died or failed, are searched in this process. If there is a rival, a search that is to be
+    resumed later, this one ends early if it is then expected to take longer than the rival.
     """
     numbers, forecast, near = problem.strategy.crew, Forecast(), math.inf
+    other = math.inf if rival is None else rival.left.seconds
+    look = time.monotonic() + problem.budget.share(numbers.look).left()
     watched = _watched(search, forecast, numbers.tell)
     may_share = problem.staff is not None or (problem.jobs > 1 and can_fork())
 
     def enough() -> bool:
-        return watched() or forecast.left().bounds > numbers.worse * near
+        if watched():
+            return True
+        left = forecast.left()
+        behind = left.seconds > other and time.monotonic() > look
+        return behind or left.bounds > numbers.worse * near
 
     with problem.timed("search"):
         with ExitStack() as stack:
@@ -41,7 +48,7 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
                 if crew is not None:
                     crew.work(lambda: search.found is not None or enough())
                 search.run(enough)
-                left = forecast.left()
+                search.left = left = forecast.left()
                 if not _goes_on(problem, search, left, near):
                     break
                 near = left.bounds
