@@ -16,7 +16,7 @@ from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.maps.affine import AffineMap as AffineMap
 from fgp_vnn.network.maps.affine import Charge as Charge
 from fgp_vnn.network.maps.affine import Underflows as Underflows
-from fgp_vnn.network.maps.affine import charged
+from fgp_vnn.network.maps.affine import charged, terms_in
 from fgp_vnn.network.maps.matrix import Compressed, compressed
 
 _KEPT = 1 << 20  # matrix entries of a map up to which other forms of its matrices are cached
@@ -143,7 +143,9 @@ class Dense(AffineMap):
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
         weights = tuple(weight.to(device, dtype) for weight in self.weights)
         defect = None if self.defect is None else -rounded_down(-self.defect.to(device), dtype)
-        terms = None if self.terms is None else tuple(t.to(device, dtype) for t in self.terms)
+        terms, entries = self.terms, (*self.weights, self.bias)
+        if terms is not None:
+            terms = tuple(t.to(device) for t in terms_in(dtype, terms, entries))
         return Dense(self.sources, weights, self.bias.to(device, dtype), defect, terms)
 
 

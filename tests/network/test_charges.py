@@ -57,3 +57,38 @@ def test_a_row_is_charged_for_each_number_that_it_is_multiplied_by() -> None:
     terms, floor = AffineMap.charge(affine, values, 0.0, 3.0)
     assert float(terms.min()) >= lost * 3 * (2 * sum(WIDTHS) + read)
     assert float(floor) >= lost * (2 * OUTPUTS * read + 8 * OUTPUTS)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
+def test_sums_that_were_rounded_in_float64_cost_float32_hardly_more_than_the_entries(
+    size: float,
+) -> None:
+    """Terms a thousand times larger than the entries that are left of them."""
+    fine = matrices(size, 0.0, 1e3 * size)
+    coarse = fine.to("cpu", torch.float32)
+    assert fine.terms is not None and coarse.terms is not None
+    parts = zip((*fine.weights, fine.bias), fine.terms, coarse.terms, strict=True)
+    half, eps = unit(torch.float32).eps / 2, unit(torch.float64).eps
+    for entry, before, after in parts:
+        assert after.dtype == torch.float32
+        # What the cast loses and what the sum had lost, with so many roundings of each.
+        lost = (entry.float().double() - entry).abs() + 12 * eps * before
+        assert bool((12 * 2 * half * after.double() >= lost).all())
+        assert bool((after.double() >= entry.abs()).all())
+        assert bool((after <= 1.001 * entry.abs() + 1e-36).all())
+
+
+def test_sums_that_were_rounded_in_float32_count_for_as_much_more_in_float64() -> None:
+    coarse = matrices(1.0, 0.0, 10.0).to("cpu", torch.float32)
+    fine = coarse.to("cpu", torch.float64)
+    assert coarse.terms is not None and fine.terms is not None
+    for before, after in zip(coarse.terms, fine.terms, strict=True):
+        lost = unit(torch.float32).eps * before.double()
+        torch.testing.assert_close(unit(torch.float64).eps * after, lost)
+
+
+def test_sums_stay_as_they_are_in_their_own_precision() -> None:
+    fine = matrices(1.0, 0.0, 10.0)
+    same = fine.to("cpu", torch.float64)
+    assert fine.terms is not None and same.terms is not None
+    assert all(map(torch.equal, fine.terms, same.terms))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import unit
+from fgp_vnn.base.rounding import rounded_down, unit
 
 
 class Underflows(NamedTuple):
@@ -42,6 +42,24 @@ def charged(
     floors = [lost * (2 * outputs + 4 + 2 * part.sum(0, keepdim=True)) for part in parts]
     floors[-1] = floors[-1] + 8 * outputs * lost
     return tuple(torch.cat(pair) for pair in zip(parts, floors, strict=True))
+
+
+def terms_in(
+    dtype: torch.dtype, terms: Sequence[Tensor], entries: Sequence[Tensor]
+) -> Iterator[Tensor]:
+    """The sums `terms` of the sizes of the terms of computed `entries`, for the entries in another
+    precision.
+
+    The entries were rounded in their own precision: in a coarser one, where the same error is a
+    smaller multiple of the unit roundoff, their sums count for less, and the entries themselves,
+    which are rounded once more, count like any other number.
+    """
+    for part, entry in zip(terms, entries, strict=True):
+        here, there = unit(part.dtype), unit(dtype)
+        size = part * (here.eps / there.eps)
+        if here.eps < there.eps:
+            size = here.grow(4) * (size + entry.abs())
+        yield part if here == there else -rounded_down(-size, dtype)
 
 
 class AffineMap(ABC):
