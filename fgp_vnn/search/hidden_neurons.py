@@ -122,8 +122,9 @@ def _sharpened(
     if how.dense and not how.kept:
         asked, before = collapse(asked, before, budget=how.budget, hidden=True)
         asked = drop_unread(asked)
-    choice = strategy.slopes.signs, strategy.hidden.candidates, strategy.neurons.rule
-    return _least(*context_and_root(asked, before, how.budget, *choice), how)
+    splits = replace(strategy.neurons, candidates=strategy.hidden.candidates)
+    begun = context_and_root(asked, before, how.budget, strategy.slopes.signs, splits)
+    return _least(*begun, how)
 
 
 def _cheap(network: Network, k: int, products: int) -> bool:

@@ -179,8 +179,7 @@ class NeuronSplits(Divisible):
         unsat and its ascents are storable, these bundles cover the domain for each disjunct.
         """
         neurons, slopes = strategy.neurons, strategy.slopes
-        choice = neurons.candidates, neurons.rule
-        context, root = context_and_root(query, bounds, budget, slopes.bundles, *choice)
+        context, root = context_and_root(query, bounds, budget, slopes.bundles, neurons)
         effort = leaf_effort(strategy.projections, lp)
         # A certificate cannot hold bounds that are valid only at counterexamples.
         network = query.network

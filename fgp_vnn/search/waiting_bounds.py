@@ -14,8 +14,7 @@ from fgp_vnn.search.bundles import BundleContext
 
 def first_bounds(bounds: LayerBounds, count: int) -> dict[str, Tensor]:
     """The bounds of the whole domain, for `count` bundles."""
-    sides = (torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper))
-    return waiting_bounds(*sides)
+    return waiting_bounds(*bounds.joined(count))
 
 
 def waiting_bounds(lower: Tensor, upper: Tensor) -> dict[str, Tensor]:

@@ -55,7 +55,7 @@ def query_of(*widths: int) -> Query:
 
 
 def loose(query: Query) -> LayerBounds:
-    return root_bounds(query.network, query.domain, backward_pass=False, budget=UNLIMITED)
+    return root_bounds(query.network, query.domain, worth=(), budget=UNLIMITED)
 
 
 def refine(budget: Budget) -> None:
@@ -103,7 +103,7 @@ def bundles(budget: Budget) -> None:
     ball = SearchBall(query, loose(query), query.domain.center, 10.0)
     reporter = Reporter(lambda: 10.0, lambda level: None, lambda points: False)
     search = Distances(ball, reporter, budget, QUICK)
-    search.begin()
+    search.start()
     search.run(lambda: search.bundles > 600)
 
 
