@@ -93,17 +93,19 @@ def test_an_error_of_a_piece_is_raised_here() -> None:
 def test_first_bounds_are_those_of_one_process(dense: bool) -> None:
     operators, matrices, box = random_convolutions(3, torch.float64, depth=4)
     network = matrices if dense else operators
-    here, places = os.getpid(), set[int]()
+    here, places, forked = os.getpid(), set[int](), ForkedSpread(2, 0.0)
 
-    class Watched(ForkedSpread):
+    class Watched(Spread):
+        ways, fair = 2, forked.fair
+
         def __call__(self, work: Any, pieces: Any) -> Any:
-            both = super().__call__(lambda piece: (os.getpid(), work(piece)), pieces)
+            both = forked(lambda piece: (os.getpid(), work(piece)), pieces)
             places.update(place for place, _ in both)
             return [found for _, found in both]
 
     with torch.no_grad():
         alone = root_bounds(network, box, budget=UNLIMITED)
-        shared = root_bounds(network, box, budget=UNLIMITED, spread=Watched(2, 0.0))
+        shared = root_bounds(network, box, budget=UNLIMITED, spread=Watched())
     assert here in places and len(places) > 1
     for one, other in zip(alone.lower + alone.upper, shared.lower + shared.upper, strict=True):
         assert torch.allclose(one, other)
