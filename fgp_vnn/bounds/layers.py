@@ -95,6 +95,12 @@ class LayerBounds:
             result.__dict__["envelopes"] = envelopes
         return result
 
+    def with_layer(self, k: int, lower: Tensor, upper: Tensor) -> LayerBounds:
+        """Copy with other bounds [batch or 1, n_k] of one layer."""
+        lowers, uppers = list(self.lower), list(self.upper)
+        lowers[k], uppers[k] = lower, upper
+        return replace(self, lower=tuple(lowers), upper=tuple(uppers))
+
     def first(self, count: int) -> LayerBounds:
         """The bounds of the first `count` layers."""
         return LayerBounds(self.lower[:count], self.upper[:count], self.activations[:count])

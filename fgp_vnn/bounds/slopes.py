@@ -96,17 +96,30 @@ class Rows(NamedTuple):
 
     def backward(self, now: Multipliers, rounding: Rounding | None = None) -> Backward:
         """A backward pass with these slopes and multipliers; with `rounding`, a proved bound."""
-        closed, pressed = self.closed(), None
+        closed, parts = self.closed(), now.beta[: self.target]
+        beta = self.rows.new_zeros(0) if closed is None or not parts else torch.cat(parts, -1)
+        return self.passed(now, closed, beta, rounding)[0]
+
+    def passed(
+        self,
+        now: Multipliers,
+        closed: Constraints | None,
+        beta: Tensor,
+        rounding: Rounding | None = None,
+    ) -> tuple[Backward, list[Lines]]:
+        """The same, and the lines that it used; `beta` are all multipliers of the constraints
+        `closed`, concatenated."""
+        network, domain, target, rows = self[:4]
+        lines, pressed = self.bounds.lines(now.alpha), None
         if closed is not None:
-            parts = now.beta[: self.target]
-            whole = torch.cat(parts, -1) if parts else closed.sign
-            signed = torch.split(closed.sign * whole, [part.shape[-1] for part in parts], -1)
+            widths = [part.shape[-1] for part in now.beta[:target]]
+            signed = torch.split(closed.sign * beta, widths, -1)
             proved = rounding is not None
-            shift = closed.proved_shift(whole, self.target) if proved else closed.shift(whole)
-            pressed = Pressed(folded(self.network.activations, signed), shift)
-        lines, rows = self.bounds.lines(now.alpha), now.mix(self.rows)
-        network, domain, target = self[:3]
-        return backward(network, domain, target, rows, lines, beta=pressed, rounding=rounding)
+            shift = closed.proved_shift(beta, target) if proved else closed.shift(beta)
+            pressed = Pressed(folded(network.activations, signed), shift)
+        mixed = now.mix(rows)
+        made = backward(network, domain, target, mixed, lines, beta=pressed, rounding=rounding)
+        return made, lines
 
 
 def ascend(
@@ -139,11 +152,11 @@ def _best_of_steps(
     whole = layout = Layout(now.to(rows.network.dtype), rows.target)
     state = layout.first
     steps, closed = steps_of(ascent, state), rows.closed()
-    passed, lines = _passed(rows, layout, state, closed)
+    passed, lines = rows.passed(layout.apart(state), closed, state.beta)
     best = Best(passed.least, state, moves=rows.signs is not None, most=ascent.left)
     for step in range(ascent.steps + 1):
         if step:
-            passed, lines = _passed(rows, layout, state, closed)
+            passed, lines = rows.passed(layout.apart(state), closed, state.beta)
             best.see(passed.least, state)
         if step == ascent.steps or not rows.target or done(best.least):
             break
@@ -162,21 +175,6 @@ def _best_of_steps(
         weights = _reweigh(state.weights, rows.rows, arrived, rate)
         state = steps.next(state, rise, passed.least)._replace(weights=weights)
     return whole.apart(best.state)
-
-
-def _passed(
-    rows: Rows, layout: Layout, state: State, closed: Constraints | None
-) -> tuple[Backward, list[Lines]]:
-    """A backward pass, without rounding errors subtracted, and the lines that it used."""
-    now, pressed = layout.apart(state), None
-    lines = rows.bounds.lines(now.alpha)
-    if closed is not None:
-        signed = layout.apart(state._replace(beta=closed.sign * state.beta)).beta
-        taken = folded(rows.network.activations, signed[: rows.target])
-        pressed = Pressed(taken, closed.shift(state.beta))
-    network, domain, target, matrix = rows[:4]
-    passed = backward(network, domain, target, now.mix(matrix), lines, beta=pressed)
-    return passed, lines
 
 
 def _rise(

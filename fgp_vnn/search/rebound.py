@@ -49,8 +49,7 @@ def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBoun
     error = error + caps.unsure(rows, torch.maximum(high.abs(), low.abs()))
     upper = torch.minimum(bounds.upper[0], above(middle + high + error))
     lower = torch.maximum(bounds.lower[0], below(middle - low - error))
-    lowers, uppers = (lower, *bounds.lower[1:]), (upper, *bounds.upper[1:])
-    return replace(bounds, lower=lowers, upper=uppers)
+    return bounds.with_layer(0, lower, upper)
 
 
 def empty_ones(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:

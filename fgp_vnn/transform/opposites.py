@@ -102,10 +102,9 @@ def _merge(
     rest = torch.nonzero(stays).flatten()
     maps[k] = layer.select(rest)
     maps = [_columns(a, k, rest) if isinstance(a, Dense) and _reads(a, k) else a for a in maps]
-    lower, upper = list(bounds.lower), list(bounds.upper)
-    lower[k], upper[k] = lower[k][:, rest], upper[k][:, rest]
     small = replace(network, layers=tuple(maps[:-1]), output=maps[-1])
-    return replace(query, network=small), replace(bounds, lower=tuple(lower), upper=tuple(upper))
+    sides = bounds.lower[k][:, rest], bounds.upper[k][:, rest]
+    return replace(query, network=small), bounds.with_layer(k, *sides)
 
 
 def _without(
