@@ -8,6 +8,7 @@ neurons is a region, and projections decide it exactly.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,10 +54,9 @@ class Decide(Goal):
     clipper: BundleClipper | None = None  # tightens bounds of hidden neurons
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
-    unsettled: int = 0
+    # "leaves": regions tried by projections, "lps": programs solved, and regions "unsettled"
+    counts: Counter[str] = field(default_factory=Counter)
     gaps: list[Gap] = field(default_factory=list)  # of the unsettled
-    leaves: int = 0  # regions tried by projections
-    lps: int = 0  # programs solved
 
     @property
     def over(self) -> bool:  # type: ignore[override]
@@ -123,7 +123,7 @@ class Decide(Goal):
         if self.context.ascent.storable:
             proved, at = self._prove_by_slopes(bundles, at)
         if not self.context.query.network.piecewise_linear:
-            self.unsettled += len(at)
+            self.counts["unsettled"] += len(at)
         elif len(at):
             decided = decide_regions(
                 self.context.query,
@@ -135,9 +135,7 @@ class Decide(Goal):
                 self.context.bounds,
             )
             self.found = decided.found
-            self.leaves += len(at)
-            self.lps += decided.lps
-            self.unsettled += decided.unsettled
+            self.counts.update(leaves=len(at), lps=decided.lps, unsettled=decided.unsettled)
             self.gaps += decided.gaps
         return proved
 
@@ -236,8 +234,8 @@ class NeuronSplits(Divisible):
 
     def copy(self, confirm: Confirm, budget: Budget, part: int) -> NeuronSplits:
         context = replace(self.goal.context, budget=budget)
-        goal = replace(self.goal, context=context, confirm=confirm, found=None, gaps=[])
-        goal.unsettled = goal.leaves = goal.lps = 0
+        goal = replace(self.goal, context=context, confirm=confirm, found=None)
+        goal.counts, goal.gaps = Counter(), []
         goal.clipper = goal.clipper and replace(goal.clipper)
         search = BestFirst(goal, Frontier(budget.waiting), self.batch)
         fresh = NeuronSplits(goal, search, self.neurons)
@@ -248,44 +246,41 @@ class NeuronSplits(Divisible):
 
     def report(self) -> Any:
         goal, search = self.goal, self.search
-        counts = search.bundles, search.closed, goal.leaves, goal.lps, goal.unsettled
-        report = counts, goal.gaps, list(self.kept)
-        search.bundles, search.closed, goal.leaves, goal.lps, goal.unsettled = 0, 0.0, 0, 0, 0
-        goal.gaps = []
+        report = search.bundles, search.closed, goal.counts, goal.gaps, list(self.kept)
+        search.bundles, search.closed, goal.counts, goal.gaps = 0, 0.0, Counter(), []
         self.kept.clear()
         return report
 
     def absorb(self, report: Any) -> None:
         goal, search = self.goal, self.search
-        (bundles, closed, leaves, lps, unsettled), gaps, kept = report
+        bundles, closed, counts, gaps, kept = report
         search.bundles += bundles
         search.closed += closed
-        goal.leaves += leaves
-        goal.lps += lps
-        goal.unsettled += unsettled
+        goal.counts.update(counts)
         goal.gaps += gaps
         for proved in kept:
             search.keep(proved)
 
     def outcome(self) -> Outcome:
         goal, lp, left = self.goal, self.goal.effort.lp, self.open
+        counts, unsettled = goal.counts, goal.counts["unsettled"]
         statistics = {"bundles": self.bounded}
-        statistics |= {"lps": goal.lps} if lp else {}
-        statistics |= {"leaves": goal.leaves} if goal.leaves else {}
+        statistics |= {"lps": counts["lps"]} if lp else {}
+        statistics |= {"leaves": counts["leaves"]} if counts["leaves"] else {}
         if self.found is not None:
             return Outcome("sat", self.found, statistics=statistics)
         expired = self.budget.expired()
         if left and not expired:
             reason = f"{plural(left, 'bundle')} left open"
             return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
-        if left or (goal.unsettled and expired):
+        if left or (unsettled and expired):
             where = f"with {plural(left, 'bundle')} open" if left else "in the last regions"
             reason = f"time is up {where}"
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
-        if goal.unsettled:
-            reason = why_open(plural(goal.unsettled, "region"), goal.gaps, lp)
+        if unsettled:
+            reason = why_open(plural(unsettled, "region"), goal.gaps, lp)
             if smooth := goal.context.query.network.smooth_names:
-                open_ones = plural(goal.unsettled, "bundle")
+                open_ones = plural(unsettled, "bundle")
                 reason = f"{open_ones} left open in which only {smooth} is not linear"
             return Outcome("unknown", reason=reason, statistics=statistics)
         return Outcome("unsat", statistics=statistics)

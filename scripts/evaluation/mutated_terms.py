@@ -198,8 +198,8 @@ TERMS: tuple[Change, ...] = (
     (
         "term: errors of weighed rows",
         _CONJUNCTIONS,
-        "(passed.nominal - passed.least)[boxes, rows]",
-        "0 * passed.least[boxes, rows]",
+        "(passed.nominal - passed.least)[pairs]",
+        "0 * passed.least[pairs]",
     ),
     (
         "term: errors of rows are not flushed",
