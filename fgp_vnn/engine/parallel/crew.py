@@ -20,9 +20,8 @@ from torch import Tensor
 from fgp_vnn.base.story import LOG, Stage, Teller, tell
 from fgp_vnn.base.words import plural
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.engine.parallel.forks import Forks
 from fgp_vnn.engine.parallel.messages import packed, unpacked
-from fgp_vnn.engine.parallel.processes import Member, Staff
+from fgp_vnn.engine.parallel.processes import Forks, Member, Staff
 from fgp_vnn.engine.parallel.worker import Work
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.strategy import COMMON, Sharing

@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import only_watched
 from fgp_vnn.budget.host import share_limits
 from fgp_vnn.engine.parallel.messages import packed, unpacked
-from fgp_vnn.engine.parallel.worker import Work
+from fgp_vnn.engine.parallel.worker import Work, Worker
 from fgp_vnn.strategy import COMMON
 
 
@@ -150,6 +150,18 @@ def fork(
         work(theirs)
     finally:
         os._exit(0)
+
+
+class Forks(Staff):
+    """Workers that are forks of this process."""
+
+    def hire(self, work: Work, others: Sequence[Member], parts: int) -> Process:
+        own = [other for other in others if isinstance(other, Process)]
+        return fork(lambda connection: Worker(connection, work).serve(), own, parts)
+
+    def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
+        lines = {m.connection: m for m in members if isinstance(m, Process)}
+        return [lines[line] for line in wait(list(lines), seconds) if isinstance(line, Connection)]
 
 
 def _set_timeout(connection: Connection, seconds: float) -> None:
