@@ -111,7 +111,7 @@ def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Ten
     size_of, count = unit(coefficient.dtype), coefficient.shape[-1]
     lost = (coefficient * (-corner - offset)).sum(-1)
     sizes = (coefficient.abs() * (corner.abs() + offset.abs())).sum(-1)
-    spare = size_of.underflow * (8 * count + _sum(coefficient.abs()))
+    spare = size_of.underflow * (8 * count + coefficient.abs().sum(-1))
     return lost, size_of.share(count + 8) * sizes + spare
 
 
@@ -140,7 +140,7 @@ def _operands(
     sizes = box.support(low) + box.support(high) + under.abs() + over.abs() + centre.abs() + reach
     steps, inputs = box.lower.shape[-1] + 16, box.lower.shape[-1]
     spare = size_of.share(steps) * (sizes + nominal.abs().amax(-1, keepdim=True))
-    lost = size_of.underflow * (8 * inputs + 16 + _sum(box.radius).unsqueeze(-1))
+    lost = size_of.underflow * (8 * inputs + 16 + box.radius.sum(-1, keepdim=True))
     error = torch.maximum(*sides).clamp(min=0) + spare + lost
     radius = torch.maximum(bounds.upper[k] - centre, centre - bounds.lower[k]).clamp(min=0)
     radius = radius + size_of.share(4) * (radius + centre.abs()) + lost
@@ -162,7 +162,7 @@ def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
     rest = torch.minimum(first, second).unsqueeze(-2)
     grow, share = size_of.grow(count + inputs + 16), size_of.share(count + 16)
     kept = grow * (size * (rest + share * both.unsqueeze(-2))).sum(-1)
-    sizes = 1 + _sum(size) + _sum(s).unsqueeze(-1)
+    sizes = 1 + size.sum(-1) + s.sum(-1, keepdim=True)
     lost = size_of.underflow * (8 * count * inputs * inputs) * sizes
     return grow * (kept - _least(form)) + lost
 
@@ -181,7 +181,3 @@ def _least(form: Tensor) -> Tensor:
     loss = (values.clamp(max=0).abs() * spread).sum(-1) + error.sum(-1).sum(-1)
     loss = size_of.grow(count * count + 8) * loss + size_of.underflow * 8 * count * count
     return torch.where(fine, -loss, -torch.inf)
-
-
-def _sum(vectors: Tensor) -> Tensor:
-    return vectors.sum(-1)
