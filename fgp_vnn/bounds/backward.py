@@ -135,7 +135,7 @@ def descend(
             through = through - multiplier
         constant = _weighed(constant, through, maps[k - 1].bias)
         if rounding is not None and error is not None:
-            error = rounding.after_layer(error, k, coefficient, multiplier)
+            error = rounding.of_layer(k, coefficient, multiplier, onto=error)
         add_parts(waiting, maps[k - 1].sources, maps[k - 1].adjoint(through))
     weight = waiting.get(0)
     if weight is None:

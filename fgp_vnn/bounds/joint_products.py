@@ -22,9 +22,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import unit
+from fgp_vnn.base.rounding import below, unit
 from fgp_vnn.bounds.backward import Backward, backward
 from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.quadratics import decomposed
 from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.product import Product, middle
@@ -170,14 +171,8 @@ def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
 def _least(form: Tensor) -> Tensor:
     """Lower bound of y' Q y over [-1, 1]^n for each symmetric Q [..., n, n]; at most 0."""
     size_of, count = unit(form.dtype), form.shape[-1]
-    fine = form.isfinite().all(-1).all(-1)
-    form = torch.where(fine[..., None, None], form, 0.0)
-    values, vectors = torch.linalg.eigh(form)
-    columns = vectors.transpose(-1, -2)
-    made = (vectors * values.unsqueeze(-2)) @ columns
-    sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ columns.abs() + form.abs()
-    error = (form - made).abs() + size_of.share(count + 8) * sizes + size_of.underflow * 8 * count
+    values, vectors, off, _ = decomposed(form)
     spread = vectors.abs().sum(-2).square()  # |w_k|_1^2
-    loss = (values.clamp(max=0).abs() * spread).sum(-1) + error.sum(-1).sum(-1)
+    loss = (values.clamp(max=0).abs() * spread).sum(-1) + off
     loss = size_of.grow(count * count + 8) * loss + size_of.underflow * 8 * count * count
-    return torch.where(fine, -loss, -torch.inf)
+    return below(-loss)

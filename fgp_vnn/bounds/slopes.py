@@ -22,7 +22,7 @@ from fgp_vnn.bounds.lines import Lines, push, rise
 from fgp_vnn.bounds.multipliers import Layout, State
 from fgp_vnn.bounds.multipliers import Multipliers as Multipliers
 from fgp_vnn.bounds.rounding import Rounding
-from fgp_vnn.bounds.stepping import Best, Rise, steps_of
+from fgp_vnn.bounds.stepping import Adam, Best, Reaching, Rise, Steps
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Network
@@ -151,7 +151,9 @@ def _best_of_steps(
     now = plain_multipliers(rows.rows, rows.bounds) if begin is None else begin
     whole = layout = Layout(now.to(rows.network.dtype), rows.target)
     state = layout.first
-    steps, closed = steps_of(ascent, state), rows.closed()
+    # Polyak's steps have an aim.
+    steps: Steps = Adam(ascent, state) if ascent.aim is None else Reaching(ascent, state)
+    closed = rows.closed()
     passed, lines = rows.passed(layout.apart(state), closed, state.beta)
     best = Best(passed.least, state, moves=rows.signs is not None, most=ascent.left)
     for step in range(ascent.steps + 1):
@@ -186,36 +188,23 @@ def _rise(
     coefficients: dict[int, Tensor],
 ) -> Rise:
     """Gradients of the bounds, where the values `found` arrive at the layers."""
-    masks = [mask.unsqueeze(-2) for mask in rows.bounds.unstable()[: rows.target]]
-    alpha = layout.of_values(_rises(rows, layout.apart(state), found, coefficients, masks))
-    if closed is None:
-        return Rise(alpha, None, None)
-    arrived = [found.get(k + 1) for k in range(rows.target)]
-    z = layout.of_neurons(unfolded(rows.network.activations, arrived))
-    return Rise(alpha, closed.rise(z), layout.sizes(coefficients))
-
-
-def _rises(
-    rows: Rows,
-    now: Multipliers,
-    found: dict[int, Tensor],
-    coefficients: dict[int, Tensor],
-    masks: Sequence[Tensor],
-) -> list[Tensor | None]:
-    """Gradients of the bounds with respect to alpha; None for a layer that the rows do not
-    read."""
-    rises: list[Tensor | None] = []
-    for k, mask in enumerate(masks):
+    now, network = layout.apart(state), rows.network
+    rises: list[Tensor | None] = []  # by alpha; None for a layer that the rows do not read
+    for k, mask in enumerate(rows.bounds.unstable()[: rows.target]):
         if k + 1 not in found:
             rises.append(None)
             continue
         z, coefficient, envelope = found[k + 1], coefficients[k + 1], rows.bounds.envelopes[k]
         if envelope is None:
-            rises.append(coefficient.clamp(min=0) * z * mask)
+            rises.append(coefficient.clamp(min=0) * z * mask.unsqueeze(-2))
         else:
-            activation = rows.network.activations[k]
-            rises.append(rise(activation, coefficient, envelope, now.alpha[k], z))
-    return rises
+            rises.append(rise(network.activations[k], coefficient, envelope, now.alpha[k], z))
+    alpha = layout.of_values(rises)
+    if closed is None:
+        return Rise(alpha, None, None)
+    arrived = [found.get(k + 1) for k in range(rows.target)]
+    z = layout.of_neurons(unfolded(network.activations, arrived))
+    return Rise(alpha, closed.rise(z), layout.sizes(coefficients))
 
 
 def carry(

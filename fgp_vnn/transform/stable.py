@@ -207,7 +207,7 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None
             weights.append(coefficient)
             continue
         size = coefficient.abs()
-        defect = defect + rounding.of_layer(k, size.unsqueeze(0))
+        defect = rounding.of_layer(k, size.unsqueeze(0), onto=defect)
         if own is not None:
             through = activation.gather(_tiled(coefficient, own) * own.slope, maps[k - 1].outputs)
             constant = constant + coefficient @ own.centre
