@@ -28,6 +28,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.gaps import Gap
+from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, keep_nothing
 from fgp_vnn.search.bundles import BundleContext, Bundles, bound, context_and_root, rounding_of
@@ -36,7 +37,7 @@ from fgp_vnn.search.clip_bundles import BundleClipper
 from fgp_vnn.search.clipped_neurons import Clipping, promised
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.leaves import decide_regions, leaf_effort
+from fgp_vnn.search.leaves import Leaves, leaf_effort
 from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.search.waiting_bounds import first_bounds, with_waiting
@@ -125,15 +126,10 @@ class Decide(Goal):
         if not self.context.query.network.piecewise_linear:
             self.counts["unsettled"] += len(at)
         elif len(at):
-            decided = decide_regions(
-                self.context.query,
-                visited.bounded.regions(at),
-                bundles.disjunct[at],
-                self.confirm,
-                self.context.budget,
-                self.effort,
-                self.context.bounds,
-            )
+            query, budget = self.context.query, self.context.budget
+            refuter = Refuter(query, budget, self.context.bounds)
+            leaves = Leaves(query, self.confirm, budget, self.effort, refuter)
+            decided = leaves.decide(visited.bounded.regions(at), bundles.disjunct[at])
             self.found = decided.found
             self.counts.update(leaves=len(at), lps=decided.lps, unsettled=decided.unsettled)
             self.gaps += decided.gaps
