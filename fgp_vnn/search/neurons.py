@@ -40,7 +40,7 @@ from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import Leaves, leaf_effort
 from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.rebound import empty_ones
-from fgp_vnn.search.waiting_bounds import first_bounds, with_waiting
+from fgp_vnn.search.waiting_bounds import waiting_bounds, with_waiting
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -65,7 +65,7 @@ class Decide(Goal):
 
     def first(self, count: int) -> Held:
         """Initial data of `count` bundles: their bounds, if these change."""
-        return first_bounds(self.context.bounds, count) if self.clipper else {}
+        return waiting_bounds(*self.context.bounds.joined(count)) if self.clipper else {}
 
     def visit(self, batch: Batch) -> Visited:
         query, local = self.context.query, self._local(batch.held)

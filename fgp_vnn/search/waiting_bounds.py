@@ -8,13 +8,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import rounded_down
-from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.search.bundles import BundleContext
-
-
-def first_bounds(bounds: LayerBounds, count: int) -> dict[str, Tensor]:
-    """The bounds of the whole domain, for `count` bundles."""
-    return waiting_bounds(*bounds.joined(count))
 
 
 def waiting_bounds(lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
