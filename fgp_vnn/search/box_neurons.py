@@ -41,7 +41,7 @@ from fgp_vnn.search.bundles import (
     context_and_root,
 )
 from fgp_vnn.search.choice import choose
-from fgp_vnn.search.rebound import empty_ones
+from fgp_vnn.search.waiting_bounds import empty_ones
 from fgp_vnn.strategy import Strategy
 
 _BYTES = 32  # per neuron of a bundle: a sign, a slope and a multiplier, and room for a copy

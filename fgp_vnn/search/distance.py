@@ -35,7 +35,7 @@ from fgp_vnn.search.bundles import (
 )
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.rebound import empty_ones, over_caps
+from fgp_vnn.search.waiting_bounds import empty_ones, over_caps
 from fgp_vnn.strategy import Strategy
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.spread import ALONE, Spread
-from fgp_vnn.bounds.cone import inputs_read
+from fgp_vnn.bounds.cone import inputs_read, neighbours
 from fgp_vnn.bounds.hidden import both_sides, with_pieces
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
@@ -27,7 +27,6 @@ from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import BestFirst, Cover, keep_nothing
 from fgp_vnn.search.bundles import BundleContext, Bundles, context_and_root
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.neighbours import neighbours
 from fgp_vnn.search.value import Signs
 from fgp_vnn.strategy import Hidden, Strategy
 from fgp_vnn.transform.inputs import drop_unread

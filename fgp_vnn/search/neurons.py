@@ -39,8 +39,7 @@ from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import Leaves, leaf_effort
 from fgp_vnn.search.pace import Pace
-from fgp_vnn.search.rebound import empty_ones
-from fgp_vnn.search.waiting_bounds import waiting_bounds, with_waiting
+from fgp_vnn.search.waiting_bounds import empty_ones, waiting_bounds, with_waiting
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
