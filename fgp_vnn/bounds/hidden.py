@@ -61,9 +61,9 @@ def with_pieces(
     found: Iterable[tuple[Tensor, Shown] | None],
     keep: Callable[[int, Tensor, Shown], None] | None,
 ) -> LayerBounds:
-    """The bounds over one domain, with those of layer k tightened: for each piece of its neurons
-    [m], `found` has lower bounds [2 m] of z, then of -z, and a proof to keep; None and nothing more
-    when time is up."""
+    """Copy with tighter bounds of layer k, over one domain. For each piece of its neurons [m],
+    `found` has proved lower bounds [2 m] of z, then of -z, and what proves them, which `keep`
+    receives; it has None once time is up."""
     lower, upper = bounds.lower[k].clone(), bounds.upper[k].clone()
     for neurons, result in zip(pieces, found, strict=True):
         if result is None:
