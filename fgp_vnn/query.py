@@ -117,17 +117,17 @@ def ask_values(
 ) -> Query:
     """The query whose outputs are the rows [rows, outputs of the map] of map number `target`, plus
     an offset [rows]. Each row is a disjunct of its own; later maps are left out."""
-    affine, count = network.maps[target], len(rows)
-    output = Combination(affine, rows, torch.zeros_like(rows[:, 0]) if offset is None else offset)
-    return Query(
-        network=Network(
-            network.layers[:target], output, network.inputs, network.activations[:target]
-        ),
-        domain=domain,
-        disjunct=torch.arange(count, device=network.device),
-        strict=torch.zeros(count, dtype=torch.bool, device=network.device),
-        disjuncts=count,
-    )
+    none = torch.zeros_like(rows[:, 0])
+    output = Combination(network.maps[target], rows, none if offset is None else offset)
+    layers, activations = network.layers[:target], network.activations[:target]
+    return ask_outputs(Network(layers, output, network.inputs, activations), domain)
+
+
+def ask_outputs(network: Network, domain: Domain) -> Query:
+    """The query in which each output of a network is a disjunct of its own."""
+    count, device = network.outputs, network.device
+    strict = torch.zeros(count, dtype=torch.bool, device=device)
+    return Query(network, domain, torch.arange(count, device=device), strict, count)
 
 
 def ask(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:

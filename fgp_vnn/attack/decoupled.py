@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import Starts, Target, first_of, nearer
+from fgp_vnn.attack.descent import unit_step
 from fgp_vnn.base.robustness import Norm
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
@@ -43,7 +44,8 @@ def decouple(target: Target, begin: Starts, budget: Budget, attack: Decoupled) -
         radius = torch.where(outputs.amin(-1) <= 0, smaller, larger)
         # In units of the radius, so that one projection serves all points.
         scale, length = radius.unsqueeze(-1), _between(attack.length, k / attack.steps)
-        moved = (x - center) / scale - length * _uphill(target, slope)
+        # For l1, whose steepest ascent moves a single input, the direction of l2 is used.
+        moved = (x - center) / scale - length * unit_step(ball, slope)
         x = center + scale * ball.project(moved)
         x = x if target.clip is None else target.clip.project(x)
     return first_of(target, found, attack.kept)
@@ -74,12 +76,3 @@ def _estimate(target: Target, x: Tensor, slope: Tensor, values: Tensor) -> Tenso
     were affine: the distance of x plus the value divided by the dual norm of the slope."""
     size: Tensor = torch.linalg.vector_norm(slope, DUALS[target.norm], dim=-1)
     return target.distance(x) + values / size.clamp(min=torch.finfo(x.dtype).eps)
-
-
-def _uphill(target: Target, slope: Tensor) -> Tensor:
-    """Directions of length 1: steepest ascent in l-infinity and l2. For l1, whose steepest ascent
-    moves a single input, the direction of l2 is used."""
-    if target.norm == "linf":
-        return slope.sign()
-    size: Tensor = torch.linalg.vector_norm(slope, dim=-1, keepdim=True)
-    return slope / size.clamp(min=torch.finfo(slope.dtype).tiny)

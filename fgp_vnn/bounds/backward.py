@@ -26,7 +26,7 @@ from fgp_vnn.bounds.lines import Lines, pull
 from fgp_vnn.bounds.rounding import Rounding, dot
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.activations.base import RELU
-from fgp_vnn.network.model import AffineMap, Network
+from fgp_vnn.network.model import Network
 
 
 class Backward(NamedTuple):
@@ -64,7 +64,7 @@ def backward(
     taken, shift = beta if isinstance(beta, Pressed) else Pressed(beta or ())
     affine = network.maps[target]
     waiting: dict[int, Tensor] = {}
-    _add(waiting, affine, affine.adjoint(rows))
+    add_parts(waiting, affine.sources, affine.adjoint(rows))
     error = None if rounding is None else rounding.of_map(target, rows)
     constant = rows @ affine.bias
     begun = Begun(target, waiting, constant if shift is None else constant + shift, error)
@@ -87,7 +87,7 @@ def backward_neurons(
     affine = network.maps[target]
     waiting: dict[int, Tensor] = {}
     parts = tuple(torch.cat([part, -part], dim=-2) for part in affine.rows_at(neurons))
-    _add(waiting, affine, parts)
+    add_parts(waiting, affine.sources, parts)
     bias = affine.bias[neurons]
     error = rounding.of_neurons(target, neurons)
     begun = Begun(
@@ -135,8 +135,8 @@ def descend(
             through = through - multiplier
         constant = _weighed(constant, through, maps[k - 1].bias)
         if rounding is not None and error is not None:
-            error = rounding.after_layer(error, k, coefficient, multiplier)
-        _add(waiting, maps[k - 1], maps[k - 1].adjoint(through))
+            error = rounding.of_layer(k, coefficient, multiplier, onto=error)
+        add_parts(waiting, maps[k - 1].sources, maps[k - 1].adjoint(through))
     weight = waiting.get(0)
     if weight is None:
         weight = constant.new_zeros(*constant.shape, network.inputs)
@@ -156,6 +156,7 @@ def _weighed(constant: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
     return flat.reshape(constant.shape)
 
 
-def _add(waiting: dict[int, Tensor], affine: AffineMap, parts: tuple[Tensor, ...]) -> None:
-    for source, part in zip(affine.sources, parts, strict=True):
+def add_parts(waiting: dict[int, Tensor], sources: Sequence[int], parts: Sequence[Tensor]) -> None:
+    """Add coefficients of each source to those that wait for it."""
+    for source, part in zip(sources, parts, strict=True):
         waiting[source] = waiting[source] + part if source in waiting else part

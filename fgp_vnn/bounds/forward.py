@@ -36,13 +36,11 @@ class _Forms(NamedTuple):
 
 def pays(network: Network, factor: int) -> bool:
     """Whether backward passes cost more than `factor` times as much as forward propagation."""
-    if not all(isinstance(layer, Dense) for layer in network.layers):
-        return False
-    if not network.piecewise_linear:
-        return False
     below, forward, backward = 0, 0, 0
     for layer in network.layers:
-        entries = sum(w.numel() for w in layer.weights) if isinstance(layer, Dense) else 0
+        if not isinstance(layer, Dense) or not network.piecewise_linear:
+            return False
+        entries = sum(weight.numel() for weight in layer.weights)
         backward += layer.outputs * below
         below += entries
         forward += 4 * (network.inputs + 1) * entries

@@ -6,10 +6,9 @@ network, so that everything after is both smaller and tighter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,13 +19,14 @@ from fgp_vnn.bounds.slopes import Rows, ascend
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Domain
-from fgp_vnn.network.model import Network
+from fgp_vnn.network.model import AffineMap, Network
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Ascent, Slopes
 
 # Takes a layer, some of its neurons [m], and for each earlier layer the slopes [2 m, n_k] that gave
 # the lower bounds of z, then those of -z.
 KeepSlopes = Callable[[int, Tensor, Sequence[Tensor]], None]
+Shown = TypeVar("Shown")  # what proves bounds
 
 
 def refine_layers(
@@ -39,29 +39,49 @@ def refine_layers(
 ) -> LayerBounds:
     """Tighten the bounds layer by layer from the second on, as many neurons at a time as fit into
     the memory; no bound gets looser."""
-    lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     how = _Ascents(query.coarse(), slopes.rows, budget, keep is not None)
-    for k in range(1, len(lower)):
+    for k in range(1, len(bounds.lower)):
         if budget.expired():
             break
-        every = replace(bounds, lower=tuple(lower), upper=tuple(upper))
-        crossing, known = torch.nonzero(every.unstable()[k][0]).flatten(), every.first(k)
-        before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
+        crossing, known = torch.nonzero(bounds.unstable()[k][0]).flatten(), bounds.first(k)
+        before = query.network.inputs + sum(query.network.widths[:k])
         fit = ascents_at_once(query.network, k, budget.at_once)
         rows = min(spread.ways * slopes.entries // max(1, before), fit)
         each = spread.fair(len(crossing), rows // 2)  # two rows for a neuron
         pieces = torch.split(crossing, each) if len(crossing) else ()
         bound = partial(_bound_neurons, query, known, k, how)
-        for neurons, result in zip(pieces, spread(bound, pieces), strict=True):
-            if result is None:
-                break
-            least, alpha = result
-            if keep is not None:
-                keep(k, neurons, alpha)
-            low, high = least.chunk(2)
-            lower[k][0, neurons] = torch.maximum(lower[k][0, neurons], low)
-            upper[k][0, neurons] = torch.minimum(upper[k][0, neurons], -high)
-    return replace(bounds, lower=tuple(lower), upper=tuple(upper))
+        bounds = with_pieces(bounds, k, pieces, spread(bound, pieces), keep)
+    return bounds
+
+
+def with_pieces(
+    bounds: LayerBounds,
+    k: int,
+    pieces: Sequence[Tensor],
+    found: Iterable[tuple[Tensor, Shown] | None],
+    keep: Callable[[int, Tensor, Shown], None] | None,
+) -> LayerBounds:
+    """Copy with tighter bounds of layer k, over one domain. For each piece of its neurons [m],
+    `found` has proved lower bounds [2 m] of z, then of -z, and what proves them, which `keep`
+    receives; it has None once time is up."""
+    lower, upper = bounds.lower[k].clone(), bounds.upper[k].clone()
+    for neurons, result in zip(pieces, found, strict=True):
+        if result is None:
+            break
+        least, shown = result
+        if keep is not None:
+            keep(k, neurons, shown)
+        low, high = least.chunk(2)
+        lower[0, neurons] = torch.maximum(lower[0, neurons], low)
+        upper[0, neurons] = torch.minimum(upper[0, neurons], -high)
+    return bounds.with_layer(k, lower, upper)
+
+
+def both_sides(layer: AffineMap, neurons: Tensor) -> Tensor:
+    """Rows [2 m, n_k] that give z of the neurons [m] of a layer, then -z."""
+    unit = layer.bias.new_zeros(len(neurons), layer.outputs)
+    unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
+    return torch.cat([unit, -unit])
 
 
 class _Ascents(NamedTuple):
@@ -80,9 +100,7 @@ def _bound_neurons(
     layers that give them (empty unless kept); None after the deadline."""
     if how.budget.expired():
         return None
-    unit = known.lower[0].new_zeros(len(neurons), query.network.widths[k])
-    unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
-    rows = torch.cat([unit, -unit]).unsqueeze(0)
+    rows = both_sides(query.network.layers[k], neurons).unsqueeze(0)
     result = ascend(
         Rows(query.network, query.domain, k, rows, known),
         coarse=how.coarse,

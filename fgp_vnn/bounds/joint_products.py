@@ -22,9 +22,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import unit
+from fgp_vnn.base.rounding import below, unit
 from fgp_vnn.bounds.backward import Backward, backward
 from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.quadratics import decomposed
 from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.product import Product, middle
@@ -111,7 +112,7 @@ def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Ten
     size_of, count = unit(coefficient.dtype), coefficient.shape[-1]
     lost = (coefficient * (-corner - offset)).sum(-1)
     sizes = (coefficient.abs() * (corner.abs() + offset.abs())).sum(-1)
-    spare = size_of.underflow * (8 * count + _sum(coefficient.abs()))
+    spare = size_of.underflow * (8 * count + coefficient.abs().sum(-1))
     return lost, size_of.share(count + 8) * sizes + spare
 
 
@@ -140,7 +141,7 @@ def _operands(
     sizes = box.support(low) + box.support(high) + under.abs() + over.abs() + centre.abs() + reach
     steps, inputs = box.lower.shape[-1] + 16, box.lower.shape[-1]
     spare = size_of.share(steps) * (sizes + nominal.abs().amax(-1, keepdim=True))
-    lost = size_of.underflow * (8 * inputs + 16 + _sum(box.radius).unsqueeze(-1))
+    lost = size_of.underflow * (8 * inputs + 16 + box.radius.sum(-1, keepdim=True))
     error = torch.maximum(*sides).clamp(min=0) + spare + lost
     radius = torch.maximum(bounds.upper[k] - centre, centre - bounds.lower[k]).clamp(min=0)
     radius = radius + size_of.share(4) * (radius + centre.abs()) + lost
@@ -162,7 +163,7 @@ def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
     rest = torch.minimum(first, second).unsqueeze(-2)
     grow, share = size_of.grow(count + inputs + 16), size_of.share(count + 16)
     kept = grow * (size * (rest + share * both.unsqueeze(-2))).sum(-1)
-    sizes = 1 + _sum(size) + _sum(s).unsqueeze(-1)
+    sizes = 1 + size.sum(-1) + s.sum(-1, keepdim=True)
     lost = size_of.underflow * (8 * count * inputs * inputs) * sizes
     return grow * (kept - _least(form)) + lost
 
@@ -170,18 +171,8 @@ def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
 def _least(form: Tensor) -> Tensor:
     """Lower bound of y' Q y over [-1, 1]^n for each symmetric Q [..., n, n]; at most 0."""
     size_of, count = unit(form.dtype), form.shape[-1]
-    fine = form.isfinite().all(-1).all(-1)
-    form = torch.where(fine[..., None, None], form, 0.0)
-    values, vectors = torch.linalg.eigh(form)
-    columns = vectors.transpose(-1, -2)
-    made = (vectors * values.unsqueeze(-2)) @ columns
-    sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ columns.abs() + form.abs()
-    error = (form - made).abs() + size_of.share(count + 8) * sizes + size_of.underflow * 8 * count
+    values, vectors, off, _ = decomposed(form)
     spread = vectors.abs().sum(-2).square()  # |w_k|_1^2
-    loss = (values.clamp(max=0).abs() * spread).sum(-1) + error.sum(-1).sum(-1)
+    loss = (values.clamp(max=0).abs() * spread).sum(-1) + off
     loss = size_of.grow(count * count + 8) * loss + size_of.underflow * 8 * count * count
-    return torch.where(fine, -loss, -torch.inf)
-
-
-def _sum(vectors: Tensor) -> Tensor:
-    return vectors.sum(-1)
+    return below(-loss)

@@ -95,6 +95,12 @@ class LayerBounds:
             result.__dict__["envelopes"] = envelopes
         return result
 
+    def with_layer(self, k: int, lower: Tensor, upper: Tensor) -> LayerBounds:
+        """Copy with other bounds [batch or 1, n_k] of one layer."""
+        lowers, uppers = list(self.lower), list(self.upper)
+        lowers[k], uppers[k] = lower, upper
+        return replace(self, lower=tuple(lowers), upper=tuple(uppers))
+
     def first(self, count: int) -> LayerBounds:
         """The bounds of the first `count` layers."""
         return LayerBounds(self.lower[:count], self.upper[:count], self.activations[:count])
@@ -106,21 +112,15 @@ class LayerBounds:
         dtype: torch.dtype,
         activations: tuple[Activation, ...] = (),
     ) -> LayerBounds:
-        """The bounds implied by the signs [batch, n_k] -1 and +1 alone."""
+        """The bounds implied by the signs [batch, n_k] -1 and +1 of ReLUs alone; all signs of
+        smooth neurons are 0."""
         if not signs:
             return cls((), ())
         whole, widths = torch.cat(list(signs), -1), [sign.shape[-1] for sign in signs]
         endless = torch.full_like(whole, torch.inf, dtype=dtype)
-        sides = []
-        for anything, sign in ((-endless, whole > 0), (endless, whole < 0)):
-            cut = zip(
-                torch.split(anything, widths, -1),
-                torch.split(anything.masked_fill(sign, 0.0), widths, -1),
-                activations or [RELU] * len(widths),
-                strict=True,
-            )
-            sides.append(tuple(b if f is RELU else a for a, b, f in cut))
-        return cls(sides[0], sides[1], activations)
+        sides = (-endless).masked_fill(whole > 0, 0.0), endless.masked_fill(whole < 0, 0.0)
+        lower, upper = (torch.split(side, widths, -1) for side in sides)
+        return cls(lower, upper, activations)
 
     def unstable(self) -> tuple[Tensor, ...]:
         """Which neurons are not affine between their bounds, [batch or 1, n_k] per layer."""
@@ -133,7 +133,7 @@ class LayerBounds:
 
     def signs(self, batch: int) -> Tensor:
         """+1 and -1 [batch, neurons] for ReLUs that are on and off between their bounds, else 0."""
-        lower, upper = self._joined(self.lower, batch), self._joined(self.upper, batch)
+        lower, upper = self.joined(batch)
         on, widths = lower >= 0, [bound.shape[-1] for bound in self.lower]
         signs = on.to(torch.int8) - ((upper <= 0) & ~on).to(torch.int8)
         for activation, part in zip(self.activations, torch.split(signs, widths, -1), strict=True):
@@ -153,9 +153,12 @@ class LayerBounds:
         found: list[int] = counts.tolist()
         return found
 
-    @staticmethod
-    def _joined(bounds: Sequence[Tensor], batch: int) -> Tensor:
-        return torch.cat([bound.expand(batch, -1) for bound in bounds], -1)
+    def joined(self, batch: int) -> tuple[Tensor, Tensor]:
+        """The lower and the upper bounds [batch, neurons] of all layers, of which there are some,
+        side by side."""
+        sides = (self.lower, self.upper)
+        lower, upper = (torch.cat([part.expand(batch, -1) for part in s], -1) for s in sides)
+        return lower, upper
 
     def sizes(self, begin: int = 0) -> tuple[Tensor, ...]:
         """Upper bounds on |z_k|, from layer index `begin` on."""

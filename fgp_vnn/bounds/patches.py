@@ -188,7 +188,7 @@ class PatchPass:
             line = Lines(*(read(part) for part in self._lines[k - 1][:3]))
             through, constant = pull(RELU, coefficient, line, coefficient.shape[-1], constant)
             constant = dot(through, read(self._network.maps[k - 1].bias), constant)
-            error = rounding.after_layer(error, k, coefficient, window=read)
+            error = rounding.of_layer(k, coefficient, window=read, onto=error)
             rows = through.reshape(patch.rows.shape)
             self._pull(k, patch._replace(rows=rows), waiting, group)
         return self._at_input(waiting.get(0), constant, error, group)

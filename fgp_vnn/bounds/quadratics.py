@@ -138,16 +138,25 @@ def least(form: Curved, rounds: int, start: Tensor | None = None) -> FormBounds:
 def _split(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """d [..., n] and an upper bound [...] on 4 sum |E_ij|, NaN if the matrix is not finite."""
     size_of, count = unit(matrix.dtype), matrix.shape[-1]
-    fine = matrix.isfinite().all(-1).all(-1)
-    values, vectors = torch.linalg.eigh(torch.where(fine[..., None, None], matrix, 0.0))
-    columns = vectors.transpose(-1, -2)
-    down = (vectors * values.clamp(max=0).unsqueeze(-2)) @ columns
-    made = (vectors * values.unsqueeze(-2)) @ columns
-    sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ columns.abs() + matrix.abs()
-    spare = size_of.share(count + 8) * sizes + size_of.underflow * 8 * count
+    values, vectors, off, spare = decomposed(matrix)
+    down = (vectors * values.clamp(max=0).unsqueeze(-2)) @ vectors.mT
     sag = size_of.grow(count + 8) * (down.abs() + spare).sum(-1)
-    gap = size_of.grow(count * count + 8) * 4 * ((matrix - made).abs() + spare).sum(-1).sum(-1)
-    return sag, torch.where(fine, gap, torch.nan)
+    return sag, size_of.grow(count * count + 8) * 4 * off
+
+
+def decomposed(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Eigenvalues [..., n] and eigenvectors [..., n, n] of symmetric matrices, the sum [...] of the
+    entries' absolute errors, NaN if a matrix is not finite, and the part [..., n, n] of an entry's
+    error that rounding may add."""
+    size_of, count = unit(matrix.dtype), matrix.shape[-1]
+    fine = matrix.isfinite().all(-1).all(-1)
+    matrix = torch.where(fine[..., None, None], matrix, 0.0)
+    values, vectors = torch.linalg.eigh(matrix)
+    made = (vectors * values.unsqueeze(-2)) @ vectors.mT
+    sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ vectors.mT.abs() + matrix.abs()
+    spare = size_of.share(count + 8) * sizes + size_of.underflow * 8 * count
+    off = ((matrix - made).abs() + spare).sum(-1).sum(-1)
+    return values, vectors, torch.where(fine, off, torch.nan), spare
 
 
 def _apply(matrix: Tensor, vector: Tensor) -> Tensor:

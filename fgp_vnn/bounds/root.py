@@ -29,53 +29,24 @@ def root_bounds(
     known: LayerBounds | None = None,
     prior: LayerBounds | None = None,
     worth: Sequence[Tensor] | None = None,
-    backward_pass: bool = True,
     budget: Budget,
+    spread: Spread = ALONE,
 ) -> LayerBounds:
     """Bounds of every layer over the domain: intervals first, then one backward pass for the
     neurons that the intervals leave unstable, as many at a time as fit into the memory.
 
     `known` are already computed bounds of the first layers, and `prior` are valid bounds of all
     layers to intersect with. If the masks `worth` [n_k] are given, only their neurons get a
-    backward pass. After the deadline, the remaining neurons keep their intervals, and the remaining
+    backward pass; none do if there are no masks. Those of a single domain are distributed by
+    `spread`. After the deadline, the remaining neurons keep their intervals, and the remaining
     layers get their prior bounds or infinite ones.
     """
-    how = _Passes(prior, worth, backward_pass, budget)
-    return _bound_layers(network, domain, known or LayerBounds((), ()), how)
-
-
-def shared_root_bounds(
-    network: Network,
-    domain: Domain,
-    known: LayerBounds | None,
-    worth: Sequence[Tensor] | None,
-    budget: Budget,
-    spread: Spread,
-) -> LayerBounds:
-    """`root_bounds` over one domain, with the neurons of a layer distributed over processes."""
-    how = _Passes(None, worth, True, budget, spread)
-    return _bound_layers(network, domain, known or LayerBounds((), ()), how)
-
-
-class _Passes(NamedTuple):
-    """Which neurons get a backward pass, and its budget and processes."""
-
-    prior: LayerBounds | None
-    worth: Sequence[Tensor] | None
-    backward_pass: bool
-    budget: Budget
-    spread: Spread = ALONE
-
-
-def _bound_layers(
-    network: Network, domain: Domain, bounds: LayerBounds, how: _Passes
-) -> LayerBounds:
-    """Bounds of every layer, given the bounds of the first ones."""
-    rounding, most, prior = None, None, how.prior
-    if prior is not None and how.backward_pass and prior.lower:
+    bounds, rounding, most = known or LayerBounds((), ()), None, None
+    passes = worth is None or len(worth) > 0
+    if prior is not None and passes and prior.lower:
         most = prior.most_unstable()
     for k in range(len(bounds.lower), len(network.layers)):
-        if how.budget.expired():
+        if budget.expired():
             return _with_prior(network, bounds, prior)
         lower, upper = interval_step(network, domain, bounds, k)
         lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
@@ -84,11 +55,12 @@ def _bound_layers(
             upper = torch.minimum(upper, prior.upper[k])
         # Intervals of an operator only use the box around a ball, so they are not exact.
         exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
-        if how.backward_pass and not exact:
+        if passes and not exact:
             rounding = Rounding(network, domain, bounds, rounding)
-            wanted = None if how.worth is None else how.worth[k]
+            wanted = None if worth is None else worth[k]
             sides = _Sides(lower, upper, wanted, None if most is None else most[k])
-            lower, upper = _tighten(network, rounding, bounds, k, sides, how)
+            work = _Layer(network, rounding, bounds, k, budget, spread)
+            lower, upper = _tighten(work, sides)
         bounds = bounds.followed_by(lower, upper, network.activations[k])
     return bounds
 
@@ -111,12 +83,21 @@ class _Sides(NamedTuple):
     most: int | None  # upper bound on the number of unstable neurons in a bundle
 
 
-def _tighten(
-    network: Network, rounding: Rounding, bounds: LayerBounds, k: int, sides: _Sides, how: _Passes
-) -> tuple[Tensor, Tensor]:
+class _Layer(NamedTuple):
+    """A layer whose neurons get backward passes."""
+
+    network: Network
+    rounding: Rounding
+    bounds: LayerBounds  # of the layers before it
+    k: int
+    budget: Budget
+    spread: Spread
+
+
+def _tighten(layer: _Layer, sides: _Sides) -> tuple[Tensor, Tensor]:
     """Tighten the bounds of the unstable neurons of each bundle by a backward pass of each."""
     lower, upper, wanted, most = sides
-    crossing = unsteady(network.activations[k], lower, upper)  # [batch, n_k]
+    crossing = unsteady(layer.network.activations[layer.k], lower, upper)  # [batch, n_k]
     if wanted is not None:
         crossing = crossing & wanted
     if len(crossing) == 1:
@@ -126,13 +107,13 @@ def _tighten(
             most = int(crossing.sum(-1).max()) if len(crossing) else 0
         # A bundle with fewer unstable neurons than another also gets some stable ones bounded.
         chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
-    if not chosen.shape[-1] or how.budget.expired():
+    if not chosen.shape[-1] or layer.budget.expired():
         return lower, upper
     pieces: Sequence[Tensor] = [chosen]
     if len(crossing) == 1:
-        pieces, found = _by_pieces(network, rounding, bounds, k, chosen[0], how)
+        pieces, found = _by_pieces(layer, chosen[0])
     else:
-        found = [_pass_back(network, rounding, bounds, k, how.budget, chosen)]
+        found = [_pass_back(layer, chosen)]
     lower, upper = lower.clone(), upper.clone()
     for part, (low, high) in zip(pieces, found, strict=True):
         part, low, high = (t.reshape(len(lower), -1) for t in (part, low, high))
@@ -142,29 +123,23 @@ def _tighten(
 
 
 def _by_pieces(
-    network: Network, rounding: Rounding, bounds: LayerBounds, k: int, neurons: Tensor, how: _Passes
+    layer: _Layer, neurons: Tensor
 ) -> tuple[Sequence[Tensor], Iterable[tuple[Tensor, Tensor]]]:
     """Split neurons [m] of one bundle into pieces and bound each piece, by windows of a convolution
     (patches) where that is faster."""
-    spread, patches = how.spread, _patch_pass(network, rounding, bounds, k)
-    budget = replace(how.budget, memory=how.budget.memory // spread.ways)
+    spread, patches = layer.spread, _patch_pass(layer)
+    budget = replace(layer.budget, memory=layer.budget.memory // spread.ways)
     if patches.pays:
         neurons, work = patches.by_place(neurons), partial(patches.bounds, budget=budget)
     else:
-        work = partial(_pass_back, network, rounding, bounds, k, budget)
+        work = partial(_pass_back, layer._replace(budget=budget))
     pieces = torch.split(neurons, spread.fair(len(neurons), len(neurons)))
     return pieces, spread(work, pieces)
 
 
-def _pass_back(
-    network: Network,
-    rounding: Rounding,
-    bounds: LayerBounds,
-    k: int,
-    budget: Budget,
-    chosen: Tensor,
-) -> tuple[Tensor, Tensor]:
+def _pass_back(layer: _Layer, chosen: Tensor) -> tuple[Tensor, Tensor]:
     """Proved bounds of neurons [batch, m], or [m] of one bundle; infinite after the deadline."""
+    network, rounding, bounds, k, budget, _ = layer
     chosen = chosen.reshape(-1, chosen.shape[-1])
     some = rows_at_once(network, k, 2 * len(chosen), budget.at_once)  # two rows for a neuron
     lines, domain = bounds.lines(), rounding.domain
@@ -179,11 +154,12 @@ def _pass_back(
     return low, high
 
 
-def _patch_pass(network: Network, rounding: Rounding, bounds: LayerBounds, k: int) -> PatchPass:
+def _patch_pass(layer: _Layer) -> PatchPass:
+    network, rounding, bounds, k, *_ = layer
     lines = bounds.lines()
 
-    def rest(layer: int, waiting: dict[int, Tensor], constant: Tensor, error: Tensor) -> Tensor:
-        begun = Begun(layer, waiting, constant, error)
+    def rest(source: int, waiting: dict[int, Tensor], constant: Tensor, error: Tensor) -> Tensor:
+        begun = Begun(source, waiting, constant, error)
         return descend(network, rounding.domain, begun, lines, None, rounding).least
 
     return PatchPass(network, k, lines, rounding, rest)

@@ -115,33 +115,24 @@ class Rounding:
         coefficient: Tensor,
         multiplier: Tensor | None = None,
         window: Window = _wide,
+        onto: Tensor | None = None,
     ) -> Tensor:
         """Error of passing through the activations of a layer and the map below it, for given
-        coefficients of its values and multipliers of its neurons.
+        coefficients of its values and multipliers of its neurons; plus `onto` [batch or 1, rows] if
+        given.
 
         The slopes of ReLUs are at most 1, so a coefficient does not grow: it has three roundings,
         weighted by |z|. Intercepts are at most |z| as well; each takes three operations, and their
         product with the coefficients has 2 n operations. The charge has room for what all of these
         lose to underflow and for terms that are weighted again.
         """
-        none = coefficient.new_zeros(coefficient.shape[:-1])
-        return self.after_layer(none, layer, coefficient, multiplier, window)
-
-    def after_layer(
-        self,
-        error: Tensor,
-        layer: int,
-        coefficient: Tensor,
-        multiplier: Tensor | None = None,
-        window: Window = _wide,
-    ) -> Tensor:
-        """`error` [batch or 1, rows] plus the error `of_layer`."""
         size, envelope = coefficient.abs(), self._envelopes[layer - 1]
         if envelope is not None:
-            return error + self._of_envelope(layer, size, multiplier, envelope)
+            error = self._of_envelope(layer, size, multiplier, envelope)
+            return error if onto is None else onto + error
         size = size if multiplier is None else size + multiplier.abs()
         terms, floor = self._of_relus(layer)
-        return dot(size, window(terms), error) + floor
+        return dot(size, window(terms), onto) + floor
 
     def _of_relus(self, layer: int) -> tuple[Tensor, Tensor]:
         """Error of a ReLU layer and its map: terms [batch or 1, n], to be weighted by the

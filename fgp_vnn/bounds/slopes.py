@@ -22,7 +22,7 @@ from fgp_vnn.bounds.lines import Lines, push, rise
 from fgp_vnn.bounds.multipliers import Layout, State
 from fgp_vnn.bounds.multipliers import Multipliers as Multipliers
 from fgp_vnn.bounds.rounding import Rounding
-from fgp_vnn.bounds.stepping import Best, Rise, steps_of
+from fgp_vnn.bounds.stepping import Adam, Best, Reaching, Rise, Steps
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Network
@@ -96,17 +96,30 @@ class Rows(NamedTuple):
 
     def backward(self, now: Multipliers, rounding: Rounding | None = None) -> Backward:
         """A backward pass with these slopes and multipliers; with `rounding`, a proved bound."""
-        closed, pressed = self.closed(), None
+        closed, parts = self.closed(), now.beta[: self.target]
+        beta = self.rows.new_zeros(0) if closed is None or not parts else torch.cat(parts, -1)
+        return self.passed(now, closed, beta, rounding)[0]
+
+    def passed(
+        self,
+        now: Multipliers,
+        closed: Constraints | None,
+        beta: Tensor,
+        rounding: Rounding | None = None,
+    ) -> tuple[Backward, list[Lines]]:
+        """The same, and the lines that it used; `beta` are all multipliers of the constraints
+        `closed`, concatenated."""
+        network, domain, target, rows = self[:4]
+        lines, pressed = self.bounds.lines(now.alpha), None
         if closed is not None:
-            parts = now.beta[: self.target]
-            whole = torch.cat(parts, -1) if parts else closed.sign
-            signed = torch.split(closed.sign * whole, [part.shape[-1] for part in parts], -1)
+            widths = [part.shape[-1] for part in now.beta[:target]]
+            signed = torch.split(closed.sign * beta, widths, -1)
             proved = rounding is not None
-            shift = closed.proved_shift(whole, self.target) if proved else closed.shift(whole)
-            pressed = Pressed(folded(self.network.activations, signed), shift)
-        lines, rows = self.bounds.lines(now.alpha), now.mix(self.rows)
-        network, domain, target = self[:3]
-        return backward(network, domain, target, rows, lines, beta=pressed, rounding=rounding)
+            shift = closed.proved_shift(beta, target) if proved else closed.shift(beta)
+            pressed = Pressed(folded(network.activations, signed), shift)
+        mixed = now.mix(rows)
+        made = backward(network, domain, target, mixed, lines, beta=pressed, rounding=rounding)
+        return made, lines
 
 
 def ascend(
@@ -138,12 +151,14 @@ def _best_of_steps(
     now = plain_multipliers(rows.rows, rows.bounds) if begin is None else begin
     whole = layout = Layout(now.to(rows.network.dtype), rows.target)
     state = layout.first
-    steps, closed = steps_of(ascent, state), rows.closed()
-    passed, lines = _passed(rows, layout, state, closed)
+    # Polyak's steps have an aim.
+    steps: Steps = Adam(ascent, state) if ascent.aim is None else Reaching(ascent, state)
+    closed = rows.closed()
+    passed, lines = rows.passed(layout.apart(state), closed, state.beta)
     best = Best(passed.least, state, moves=rows.signs is not None, most=ascent.left)
     for step in range(ascent.steps + 1):
         if step:
-            passed, lines = _passed(rows, layout, state, closed)
+            passed, lines = rows.passed(layout.apart(state), closed, state.beta)
             best.see(passed.least, state)
         if step == ascent.steps or not rows.target or done(best.least):
             break
@@ -164,21 +179,6 @@ def _best_of_steps(
     return whole.apart(best.state)
 
 
-def _passed(
-    rows: Rows, layout: Layout, state: State, closed: Constraints | None
-) -> tuple[Backward, list[Lines]]:
-    """A backward pass, without rounding errors subtracted, and the lines that it used."""
-    now, pressed = layout.apart(state), None
-    lines = rows.bounds.lines(now.alpha)
-    if closed is not None:
-        signed = layout.apart(state._replace(beta=closed.sign * state.beta)).beta
-        taken = folded(rows.network.activations, signed[: rows.target])
-        pressed = Pressed(taken, closed.shift(state.beta))
-    network, domain, target, matrix = rows[:4]
-    passed = backward(network, domain, target, now.mix(matrix), lines, beta=pressed)
-    return passed, lines
-
-
 def _rise(
     rows: Rows,
     layout: Layout,
@@ -188,36 +188,23 @@ def _rise(
     coefficients: dict[int, Tensor],
 ) -> Rise:
     """Gradients of the bounds, where the values `found` arrive at the layers."""
-    masks = [mask.unsqueeze(-2) for mask in rows.bounds.unstable()[: rows.target]]
-    alpha = layout.of_values(_rises(rows, layout.apart(state), found, coefficients, masks))
-    if closed is None:
-        return Rise(alpha, None, None)
-    arrived = [found.get(k + 1) for k in range(rows.target)]
-    z = layout.of_neurons(unfolded(rows.network.activations, arrived))
-    return Rise(alpha, closed.rise(z), layout.sizes(coefficients))
-
-
-def _rises(
-    rows: Rows,
-    now: Multipliers,
-    found: dict[int, Tensor],
-    coefficients: dict[int, Tensor],
-    masks: Sequence[Tensor],
-) -> list[Tensor | None]:
-    """Gradients of the bounds with respect to alpha; None for a layer that the rows do not
-    read."""
-    rises: list[Tensor | None] = []
-    for k, mask in enumerate(masks):
+    now, network = layout.apart(state), rows.network
+    rises: list[Tensor | None] = []  # by alpha; None for a layer that the rows do not read
+    for k, mask in enumerate(rows.bounds.unstable()[: rows.target]):
         if k + 1 not in found:
             rises.append(None)
             continue
         z, coefficient, envelope = found[k + 1], coefficients[k + 1], rows.bounds.envelopes[k]
         if envelope is None:
-            rises.append(coefficient.clamp(min=0) * z * mask)
+            rises.append(coefficient.clamp(min=0) * z * mask.unsqueeze(-2))
         else:
-            activation = rows.network.activations[k]
-            rises.append(rise(activation, coefficient, envelope, now.alpha[k], z))
-    return rises
+            rises.append(rise(network.activations[k], coefficient, envelope, now.alpha[k], z))
+    alpha = layout.of_values(rises)
+    if closed is None:
+        return Rise(alpha, None, None)
+    arrived = [found.get(k + 1) for k in range(rows.target)]
+    z = layout.of_neurons(unfolded(network.activations, arrived))
+    return Rise(alpha, closed.rise(z), layout.sizes(coefficients))
 
 
 def carry(

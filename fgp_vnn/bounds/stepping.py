@@ -39,11 +39,6 @@ class Steps(Protocol):
         """Forget all batch entries but `index`."""
 
 
-def steps_of(ascent: Ascent, state: State) -> Steps:
-    """The step rule of an ascent: Polyak's if it has an aim, else Adam."""
-    return Adam(ascent, state) if ascent.aim is None else Reaching(ascent, state)
-
-
 class Adam:
     """Adam: steps of decaying length along the running mean of the gradients."""
 

@@ -78,10 +78,6 @@ class Domain(ABC):
         """
         return unit(rows.dtype).share(rows.shape[-1] + 10) * reach
 
-    def least(self, rows: Tensor, values: Tensor) -> Tensor:
-        """Minimum over the domain of row . (x - center) + value, [..., rows]."""
-        return values - self.support(-rows)
-
 
 def along(sizes: Tensor, radius: Tensor) -> Tensor:
     """sum sizes_i radius_i of nonnegative numbers, plus its possible loss to underflow."""

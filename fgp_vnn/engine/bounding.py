@@ -26,7 +26,7 @@ from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.bounds.intervals import interval_step
-from fgp_vnn.bounds.root import root_bounds, shared_root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.slopes import Rows, ascend, plain_multipliers
 from fgp_vnn.bounds.worth import worthwhile
@@ -60,8 +60,8 @@ def bound_root(problem: Problem) -> Tensor:
         known = found.known
     if query.network.piecewise_linear and not problem.log.wanted and not budget.expired():
         worth = seen(query.network)
-    bound = partial(shared_root_bounds, query.network, query.domain, known, worth, budget)
-    problem.bounds = problem.spread_out(bound)
+    bound = partial(root_bounds, query.network, query.domain, known=known, worth=worth)
+    problem.bounds = problem.spread_out(lambda spread: bound(budget=budget, spread=spread))
     return bound_outputs(problem, None)
 
 
@@ -80,7 +80,7 @@ def _by_intervals(problem: Problem) -> Tensor:
     Seconds of one core on vit_2023 (about 60,000 neurons): 1 with intervals, over 100 without.
     """
     network, domain, budget = problem.query.network, problem.query.domain, problem.budget
-    problem.bounds = root_bounds(network, domain, backward_pass=False, budget=budget)
+    problem.bounds = root_bounds(network, domain, worth=(), budget=budget)
     if is_large(problem):
         return tighten(problem, budget.share(problem.strategy.hidden.worth_share))
     return bound_outputs(problem, None)

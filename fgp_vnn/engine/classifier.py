@@ -20,7 +20,7 @@ from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.engine.steps import attack_longer
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
-from fgp_vnn.query import Query
+from fgp_vnn.query import Query, ask_outputs
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import RowSpace, fix_inputs
 
@@ -127,17 +127,10 @@ class Classifier:
         return BallJudge(*ball, self.run, center.label, center.targets)
 
     def _query(self, domain: Domain, center: Center) -> Query:
-        device, classes = self.network.device, (center.label, center.targets)
+        classes = center.label, center.targets
         if classes not in self._outputs:
             self._outputs[classes] = margins(self.network.output, *classes)
-        others = self._outputs[classes].outputs
-        return Query(
-            replace(self.network, output=self._outputs[classes]),
-            domain,
-            torch.arange(others, device=device),
-            torch.zeros(others, dtype=torch.bool, device=device),
-            others,
-        )
+        return ask_outputs(replace(self.network, output=self._outputs[classes]), domain)
 
 
 def _fix(problem: Problem, center: Center) -> None:

@@ -114,8 +114,8 @@ def _pass(network: Network, box: Box, forward: Forward | None, budget: Budget) -
     if forward is not None:
         bounds = forward.bounds(box)
     else:
-        every = network.piecewise_linear
-        bounds = root_bounds(network, box, backward_pass=every, budget=budget)
+        worth = None if network.piecewise_linear else ()  # no neuron
+        bounds = root_bounds(network, box, worth=worth, budget=budget)
     rows = every_output(network)
     rounding = Rounding(network, box, bounds)
     return backward(network, box, len(network.layers), rows, bounds.lines(), rounding=rounding)

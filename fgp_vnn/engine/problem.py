@@ -51,7 +51,7 @@ class Problem:
     staff: Staff | None = None  # starts these processes; None: they are forks of this one
     bounds: LayerBounds = field(init=False, default_factory=lambda: LayerBounds((), ()))
     condensed: Condensed | None = field(init=False, default=None)  # until `drop_stable` uses it
-    lift: Through = field(init=False, default_factory=lambda: _same)  # to the original input
+    lift: Through = field(init=False, default_factory=lambda: lambda x: x)  # to the original input
     seconds: dict[str, float] = field(init=False, default_factory=dict)
     statistics: dict[str, int] = field(init=False, default_factory=dict)
     unstable: int = field(init=False, default=0)  # unstable neurons after the last `shrink`
@@ -181,7 +181,3 @@ class Problem:
         """A verdict with the time and the counts so far."""
         counts = dict(self.statistics)
         return Verdict(status, decided_by, counterexample, reason, self.seconds, counts)
-
-
-def _same(points: Tensor) -> Tensor:
-    return points

@@ -43,7 +43,6 @@ class Attempt:
         """Resume the search until the ends meet or `stop` returns True."""
         before = self.search.bundles
         self.search.run(lambda: ends.done or stop(self.search))
-        self.search.report()
         ends.largest.count(bundles=self.search.bundles - before)
 
     def handed_on(self, later: SmallBall, root: Bundles) -> Bundles | None:
@@ -217,7 +216,7 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
         return None
     reporter, strategy = _reporter(ends, made, radius), ends.classifier.strategy
     search = Distances(made.ball, reporter, ends.budget, strategy)
-    search.begin(None if before is None else before.handed_on(made, search.root))
+    search.start(None if before is None else before.handed_on(made, search.root))
     ends.largest.count(radii=1, bundles=search.bundles)
     return Attempt(radius, made, search)
 

@@ -77,19 +77,17 @@ class Settings:
             raise InputError(
                 "the walk is about real arithmetic; float32 semantics need another engine"
             )
-        memory = self.memory
-        if memory is not None and not (isinstance(memory, (int, float)) and 0 < memory < math.inf):
-            raise InputError(f"memory is {memory!r}; it must be a positive number of gigabytes")
-        if not _whole(self.seed) or not 0 <= self.seed < SEEDS:
-            raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")
-        if self.jobs is not None and not (_whole(self.jobs) and 1 <= self.jobs <= MOST_JOBS):
-            raise InputError(
-                f"jobs is {self.jobs!r}; it must be a whole number from 1 to {MOST_JOBS}"
-            )
-        if self.cluster is not None and not (isinstance(self.cluster, str) and self.cluster):
-            raise InputError(f"cluster is {self.cluster!r}; it must be the address of a cluster")
-        if self.batch is not None and not (_whole(self.batch) and 1 <= self.batch < BATCHES):
-            raise InputError(f"batch is {self.batch!r}; it must be a whole number of at least 1")
+        number = isinstance(self.memory, (int, float)) and 0 < self.memory < math.inf
+        for name, fine, wanted in (
+            ("memory", number, "a positive number of gigabytes"),
+            ("seed", _whole(self.seed, 0, SEEDS), "a whole number below 2^63"),
+            ("jobs", _whole(self.jobs, 1, MOST_JOBS + 1), f"a whole number from 1 to {MOST_JOBS}"),
+            ("cluster", isinstance(self.cluster, str) and self.cluster, "the address of a cluster"),
+            ("batch", _whole(self.batch, 1, BATCHES), "a whole number of at least 1"),
+        ):
+            value = getattr(self, name)
+            if not fine and (value is not None or name == "seed"):
+                raise InputError(f"{name} is {value!r}; it must be {wanted}")
 
 
 def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
@@ -136,8 +134,8 @@ def check_certificate(settings: Settings) -> None:
         raise InputError("engine 'attack' proves nothing that a certificate could contain")
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _whole(value: object, least: int, end: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < end
 
 
 def unusual(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,10 +24,12 @@ from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query, ask_values
+from fgp_vnn.search.best_first import BestFirst
 from fgp_vnn.search.boxes import Subdivision
-from fgp_vnn.search.bundles import context_and_root
+from fgp_vnn.search.bundles import bundles_at_once, context_and_root
+from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.inputs import split_inputs
-from fgp_vnn.search.value import Least, LeastSearch
+from fgp_vnn.search.value import Least
 from fgp_vnn.strategy import Strategy
 
 Method = Literal["plain", "optimised", "split"]
@@ -136,21 +138,31 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
     if not problem.query.network.piecewise_linear:
         return _split_smooth(problem, lowest, gap, hear)
     strategy, budget = problem.strategy, problem.budget
-    ascent, choice = strategy.slopes.values, (strategy.neurons.candidates, strategy.neurons.rule)
-    context, root = context_and_root(problem.query, problem.bounds, budget, ascent, *choice)
-    search = LeastSearch(Least(context, lowest, gap, strategy.projections), strategy.neurons)
-    search.begin(root)
+    ascent, neurons = strategy.slopes.values, strategy.neurons
+    context, root = context_and_root(problem.query, problem.bounds, budget, ascent, neurons)
+    goal = Least(context, lowest, gap, strategy.projections)
+    frontier = Frontier(budget.waiting)
+    search = BestFirst(goal, frontier, bundles_at_once(context, neurons.batch))
+
+    def run(most: float) -> Tensor:
+        def enough() -> bool:
+            hear(goal.least(frontier))
+            return budget.expired() or search.bundles >= most
+
+        search.run(enough)
+        return goal.least(frontier)
+
+    search.begin(root, {})
     some = problem.query.network.inputs <= strategy.inputs.some
     by_boxes = isinstance(problem.query.domain, Box) and some
-    search.run(hear, strategy.short.most if by_boxes else None)
-    least = search.least
+    most = strategy.short.most if by_boxes else None
+    least = run(torch.inf if most is None else most)
     if by_boxes and not budget.expired():
         least = torch.fmax(least, _split_boxes(problem, least, lowest, gap))
         hear(least)
         if bool((least < lowest.value - gap).any()):
-            search.run(hear)
-            least = torch.fmax(least, search.least)
-    problem.statistics.update(search.statistics)
+            least = torch.fmax(least, run(torch.inf))
+    problem.statistics.update(bundles=search.bundles, regions=goal.regions)
     return least
 
 

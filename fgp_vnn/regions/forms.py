@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import positive, unit
+from fgp_vnn.bounds.backward import add_parts
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import AffineMap, Network
 
@@ -103,13 +104,10 @@ def empty(forms: Sequence[MapForms], pattern: Sequence[Tensor]) -> Tensor:
 
     A neuron that is on needs v + h >= 0, and one that is off v - h <= 0.
     """
-    result: Tensor | None = None
+    result = torch.zeros(1, dtype=torch.bool, device=forms[0].values.device if forms else None)
     for form, on in zip(forms, pattern, strict=False):
         sign = on.to(form.values.dtype) * 2 - 1
-        gone = positive(-(sign * form.values + form.reach + form.error)).any(-1)
-        result = gone if result is None else result | gone
-    if result is None:
-        return torch.zeros(1, dtype=torch.bool)
+        result = result | positive(-(sign * form.values + form.reach + form.error)).any(-1)
     return result
 
 
@@ -129,6 +127,5 @@ def pulled_back(network: Network, before: Sequence[Tensor], rows: Tensor) -> Ten
         if k < len(network.layers):
             through = network.activations[k].pull(before[k], through)
         affine = network.maps[k]
-        for source, part in zip(affine.sources, affine.adjoint(through), strict=True):
-            waiting[source] = waiting[source] + part if source in waiting else part
+        add_parts(waiting, affine.sources, affine.adjoint(through))
     return waiting.get(0, rows.new_zeros(len(rows), network.inputs))

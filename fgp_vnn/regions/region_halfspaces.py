@@ -14,7 +14,6 @@ from torch import Tensor
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import MapForms, affine_forms
 from fgp_vnn.regions.halfspaces import HalfSpaces, without_implied
-from fgp_vnn.regions.triangular import RegionForms, Triangular
 
 
 def region_spaces(query: Query, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
@@ -37,25 +36,10 @@ def layer_spaces(
     rows = torch.cat([of_polyhedra(layer.columns).transpose(1, 2) for layer in forms], 1)
     values = torch.cat([of_polyhedra(layer.values) for layer in forms], 1)
     errors = torch.cat([of_polyhedra(layer.error) for layer in forms], 1)
-    return _oriented(query, HalfSpaces(rows, values, errors), signs[at], disjunct[at])
+    return oriented(query, HalfSpaces(rows, values, errors), signs[at], disjunct[at])
 
 
-def system_spaces(
-    query: Query,
-    system: Triangular,
-    forms: RegionForms,
-    sign: Tensor,
-    disjunct: Tensor,
-    region: Tensor,
-) -> HalfSpaces:
-    """The same for pairs of a disjunct and a region [polyhedra], from the forms of a triangular
-    system in regions with the signs [neurons, regions]."""
-    rows, values = forms.rows[:, region].transpose(0, 1), forms.values[:, region].T
-    spaces = HalfSpaces(rows, values, system.error.expand_as(values))
-    return _oriented(query, spaces, sign[:, region].T, disjunct)
-
-
-def _oriented(query: Query, forms: HalfSpaces, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
+def oriented(query: Query, forms: HalfSpaces, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
     """Half-spaces of all neurons, oriented by the region's signs [polyhedra, neurons], and of the
     rows of its disjunct; the rows of other disjuncts become zeros."""
     mine = disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0)  # [polyhedra, outputs]

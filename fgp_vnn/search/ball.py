@@ -68,7 +68,16 @@ class SearchBall:
 
     def within(self, radius: float) -> Domain:
         """The points of the domain at most `radius` from the origin."""
-        return _shrunk(self.query.domain, self.origin, min(radius, self.radius))
+        domain, radius = self.query.domain, min(radius, self.radius)
+        if isinstance(domain, (L2Ball, L1Ball)):
+            return replace(domain, radius=radius)
+        if isinstance(domain, Clipped):
+            return replace(domain, ball=replace(domain.ball, radius=radius))
+        if isinstance(domain, Box):
+            around = L1Ball(self.origin, radius).box()
+            lower = torch.maximum(domain.lower, around.lower)
+            return Box(lower, torch.minimum(domain.upper, around.upper))
+        raise TypeError(f"a {type(domain).__name__} is no ball")
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,8 @@ def distances(
             # An empty intersection has no nearest point: test whether it has one within the goal.
             goal = ball.within(reporter.goal())
             moved = about(mine, goal.center - free.center)
-            empty = alternate(goal, moved, _nothing, budget, steps, projections).closed
+            # No candidate is confirmed: the nearest points have already been offered.
+            empty = alternate(goal, moved, lambda points: None, budget, steps, projections).closed
             reached = torch.where(empty, torch.inf, reached)
         result[left] = torch.fmax(result[left], reached)  # ignores NaN
     return result
@@ -126,10 +136,6 @@ def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
     small = size_of.underflow * (2 * inputs + 4 + spaces.rows.abs().sum(-1))
     errors = size_of.grow(2) * spaces.errors + size_of.share(inputs + 6) * terms + small
     return spaces._replace(values=values, errors=errors)
-
-
-def _nothing(points: Tensor) -> None:
-    """Ignore candidates: the nearest points have already been offered."""
 
 
 def _with_box(spaces: HalfSpaces, ball: SearchBall) -> HalfSpaces:
@@ -147,16 +153,3 @@ def _with_box(spaces: HalfSpaces, ball: SearchBall) -> HalfSpaces:
     errors = size_of.share(2) * values.abs() + size_of.underflow  # of one subtraction
     parts = (rows, values, errors)
     return HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, parts, strict=True)))
-
-
-def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
-    """The points of a domain at most `radius` from the origin, in the domain's own norm."""
-    if isinstance(domain, (L2Ball, L1Ball)):
-        return replace(domain, radius=radius)
-    if isinstance(domain, Clipped):
-        return replace(domain, ball=replace(domain.ball, radius=radius))
-    if isinstance(domain, Box):
-        around = L1Ball(origin, radius).box()
-        lower = torch.maximum(domain.lower, around.lower)
-        return Box(lower, torch.minimum(domain.upper, around.upper))
-    raise TypeError(f"a {type(domain).__name__} is no ball")

@@ -41,7 +41,7 @@ from fgp_vnn.search.bundles import (
     context_and_root,
 )
 from fgp_vnn.search.choice import choose
-from fgp_vnn.search.rebound import empty_ones
+from fgp_vnn.search.waiting_bounds import empty_ones
 from fgp_vnn.strategy import Strategy
 
 _BYTES = 32  # per neuron of a bundle: a sign, a slope and a multiplier, and room for a copy
@@ -123,12 +123,9 @@ class BoxNeurons:
     @cached_property
     def _context(self) -> BundleContext:
         """The context shared by all bundles; `_local` fills in domains, bounds and the budget."""
-        neurons, ascent = self.strategy.neurons, self.strategy.slopes.bundles
-        ascent = replace(ascent, few=self.strategy.inputs.turn.steps)
-        none = LayerBounds((), ())
-        return context_and_root(
-            self.query, none, self.budget, ascent, neurons.candidates, neurons.rule
-        )[0]
+        ascent = replace(self.strategy.slopes.bundles, few=self.strategy.inputs.turn.steps)
+        none, neurons = LayerBounds((), ()), self.strategy.neurons
+        return context_and_root(self.query, none, self.budget, ascent, neurons)[0]
 
     def decided(self, boxes: Boxes) -> Tensor:
         """Which of the boxes [boxes] are proved to hold no counterexample."""

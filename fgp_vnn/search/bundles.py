@@ -19,6 +19,7 @@ from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Network
@@ -118,24 +119,19 @@ PARTS = tuple(part.name for part in fields(Bundles))
 
 
 def context_and_root(
-    query: Query,
-    bounds: LayerBounds,
-    budget: Budget,
-    ascent: Ascent,
-    candidates: int,
-    rule: str = Neurons.rule,
+    query: Query, bounds: LayerBounds, budget: Budget, ascent: Ascent, neurons: Neurons
 ) -> tuple[BundleContext, Bundles]:
-    """The context of a search, and its root: one bundle per disjunct with all neurons open. `rule`
-    names one of `neuron_rules`."""
+    """The context of a search, and its root: one bundle per disjunct with all neurons open."""
     numbers = [query.rows_of(d) for d in range(query.disjuncts)]
     most = max(len(n) for n in numbers)
     padded = torch.tensor([n + [n[-1]] * (most - len(n)) for n in numbers])
     eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
     rows = eye[padded].to(query.network.device)
-    score: Score = find_rule(neuron_rules, rule)
+    score: Score = find_rule(neuron_rules, neurons.rule)
     if query.network.device.type != "cpu":
         ascent = ascent.on_device()
-    context = BundleContext(query, bounds, rows, query.coarse(), budget, ascent, candidates, score)
+    how = ascent, neurons.candidates, score
+    context = BundleContext(query, bounds, rows, query.coarse(), budget, *how)
     slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
@@ -148,6 +144,12 @@ def context_and_root(
     ends = alpha.new_tensor([-torch.inf, torch.inf]).reshape(1, 2, 1)
     ends = ends.expand(len(numbers), -1, smooth)
     return context, Bundles(disjunct, signs, alpha, beta, weights, ends)
+
+
+def bundles_at_once(context: BundleContext, most: int) -> int:
+    """How many bundles fit into the memory at once, at most `most`."""
+    network = context.query.network
+    return min(most, ascents_at_once(network, len(network.layers), context.budget.at_once))
 
 
 def rounding_of(context: BundleContext) -> Rounding | None:

@@ -46,7 +46,7 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Wei
         if not len(which):
             continue
         disjunct, pairs = disjuncts[number], (which.unsqueeze(-1), rows[number])
-        game = _Game(box.at(which), _Rows.of(passed, *pairs))
+        game = _Game(box.at(which), passed, pairs)
         best, point = (_of_two if rows.shape[-1] == 2 else _of_several)(game, numbers)
         closed[which, disjunct] = positive(best.least)
         almost[which, disjunct] |= best.nominal > 0
@@ -54,19 +54,6 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Wei
         points[which, disjunct] = point
     several = torch.cat([disjuncts for disjuncts, _ in query.conjunctions]).sort().values
     return WeighedRows(closed, almost, weights, points[:, several])
-
-
-class _Rows(NamedTuple):
-    """Linear lower bounds of the m rows of each pair of a box and a disjunct."""
-
-    weight: Tensor  # [pairs, m, inputs]
-    value: Tensor  # [pairs, m]
-    error: Tensor  # [pairs, m] of rounding
-
-    @staticmethod
-    def of(passed: Backward, boxes: Tensor, rows: Tensor) -> _Rows:
-        error = (passed.nominal - passed.least)[boxes, rows]
-        return _Rows(passed.weight[boxes, rows], passed.constant[boxes, rows], error)
 
 
 class _Played(NamedTuple):
@@ -80,12 +67,14 @@ class _Played(NamedTuple):
 
 
 class _Game:
-    """The game of rows [pairs, m] against the points of their boxes [pairs, inputs]."""
+    """The game of the m rows of each pair of a box and a disjunct against the points of the box,
+    by the rows' linear lower bounds."""
 
-    def __init__(self, box: Box, given: _Rows) -> None:
-        weight, value, error = given
+    def __init__(self, box: Box, passed: Backward, pairs: tuple[Tensor, Tensor]) -> None:
+        weight, value = passed.weight[pairs], passed.constant[pairs]  # [pairs, m, ...]
+        error = (passed.nominal - passed.least)[pairs]  # of rounding
         size_of, count = unit(value.dtype), value.shape[-1]
-        self.box, self.given = box, given
+        self.box, self._weight, self._value = box, weight, value
         # The underflow of this difference is subtracted before it is scaled.
         self._level = value - (error + size_of.underflow)
         # A support is at least `lost`, so this does not divide by 0.
@@ -100,7 +89,7 @@ class _Game:
 
     def play(self, share: Tensor) -> _Played:
         """Play weights [pairs, m] against the points that minimise their sums."""
-        (weight, value, _), mixed = self.given, share * self.scale
+        weight, value, mixed = self._weight, self._value, share * self.scale
         total = (mixed.unsqueeze(-1) * weight).sum(-2, keepdim=True)
         support = self.box.support(-total).squeeze(-1)
         least = below((mixed * self._level).sum(-1) - support - self._small)

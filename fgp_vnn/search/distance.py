@@ -19,16 +19,23 @@ from torch import Tensor
 from fgp_vnn.base.rounding import positive, unit
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
+from fgp_vnn.budget.capacity import parts, polyhedra_at_once
 from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.regions.region_halfspaces import region_spaces
 from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited
-from fgp_vnn.search.bundles import BoundedBundles, BundleContext, Bundles, bound, context_and_root
+from fgp_vnn.search.bundles import (
+    BoundedBundles,
+    BundleContext,
+    Bundles,
+    bound,
+    bundles_at_once,
+    context_and_root,
+)
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.rebound import empty_ones, over_caps
+from fgp_vnn.search.waiting_bounds import empty_ones, over_caps
 from fgp_vnn.strategy import Strategy
 
 
@@ -152,82 +159,64 @@ class Distance(Goal):
             self.reporter.offer(points[crossed])
 
 
-class Distances:
+class Distances(BestFirst):
     """One search, which can be continued, and whose bundles can be handed on to another search."""
 
     def __init__(
         self, ball: SearchBall, reporter: Reporter, budget: Budget, strategy: Strategy
     ) -> None:
-        network, neurons = ball.query.network, strategy.neurons
-        ascent, choice = strategy.slopes.values, (neurons.candidates, neurons.rule)
-        context, self.root = context_and_root(ball.query, ball.bounds, budget, ascent, *choice)
-        self._goal = Distance(ball, reporter, context, strategy)
+        ascent, neurons = strategy.slopes.values, strategy.neurons
+        context, self.root = context_and_root(ball.query, ball.bounds, budget, ascent, neurons)
+        self._distance = Distance(ball, reporter, context, strategy)
         self._most, self._cover = strategy.radius.kept, Cover()
-        fit = ascents_at_once(network, len(network.layers), budget.at_once)
-        batch = min(neurons.batch, fit)
-        self._search = BestFirst(self._goal, Frontier(0), batch, self._cover.keep)
+        batch = bundles_at_once(context, neurons.batch)
+        super().__init__(self._distance, Frontier(0), batch, self._cover.keep)
         self.allow(budget.waiting)
 
     def allow(self, limit: int) -> None:
         """Limit bundles to `limit` bytes: half for waiting bundles, a quarter for closed ones."""
         each = sum(part[:1].nbytes for part in self.root.parts())
-        self._search.frontier.limit = limit // 2
+        self.frontier.limit = limit // 2
         self._cover.most = min(self._most, limit // 4 // max(each, 1))
 
     @property
     def held(self) -> int:
         """Bytes of all bundles, waiting or closed."""
-        return self._search.frontier.bytes + self._cover.bytes
+        return self.frontier.bytes + self._cover.bytes
 
     @property
     def level(self) -> float:
         """The certified radius."""
-        goal = self._goal
-        return min(self._search.frontier.lowest, goal.stuck, goal.reporter.goal())
+        return min(self.frontier.lowest, self.stuck, self._distance.reporter.goal())
 
     @property
     def stuck(self) -> float:
         """The lowest level of a region whose distance bound cannot be raised."""
-        return self._goal.stuck
+        return self._distance.stuck
 
-    @property
-    def closed(self) -> float:
-        """The part of the tree that is closed, from 0 to 1."""
-        return self._search.closed
-
-    @property
-    def bundles(self) -> int:
-        """Number of bundles bounded so far."""
-        return self._search.bundles
-
-    def begin(self, bundles: Bundles | None = None) -> None:
+    def start(self, bundles: Bundles | None = None) -> None:
         """Start with one bundle per disjunct, or with bundles that together cover the ball."""
         first = self.root if bundles is None else bundles
-        self._search.begin(first, self._goal.first(len(first.signs)))
+        self.begin(first, self._distance.first(len(first.signs)))
 
     def run(self, until: Callable[[], bool]) -> None:
         """Split the lowest bundles until none is left, time is up, the lowest level is stuck or
         `until` is true."""
-        goal, frontier = self._goal, self._search.frontier
+        report, budget = self._distance.reporter.lower, self.goal.context.budget
 
         def enough() -> bool:
-            self.report()
-            expired = goal.context.budget.expired()
-            return until() or expired or frontier.lowest >= goal.stuck
+            report(self.level)
+            return until() or budget.expired() or self.frontier.lowest >= self.stuck
 
-        self._search.run(enough)
-        self.report()
-
-    def report(self) -> None:
-        """Report the certified radius."""
-        self._goal.reporter.lower(self.level)
+        super().run(enough)
+        report(self.level)
 
     def cover(self) -> list[Bundles]:
         """Bundles that together cover the ball: the closed and the waiting ones.
 
         Empty if they are too many to keep.
         """
-        return [] if self._cover.full else [*self._cover.parts, *self._search.waiting()]
+        return [] if self._cover.full else [*self._cover.parts, *self.waiting()]
 
 
 def _caps_of(context: BundleContext) -> Caps:
@@ -240,8 +229,5 @@ def _caps_of(context: BundleContext) -> Caps:
 def _flat(bounds: LayerBounds, like: Tensor) -> Held:
     """Bounds of all layers side by side, for as many bundles as `like` has."""
     none = like.new_zeros(len(like), 0)
-    sides = (("lower", bounds.lower), ("upper", bounds.upper))
-    return {
-        name: torch.cat([none, *(part.expand(len(like), -1) for part in side)], -1)
-        for name, side in sides
-    }
+    lower, upper = bounds.joined(len(like)) if bounds.lower else (none, none)
+    return {"lower": lower, "upper": upper}

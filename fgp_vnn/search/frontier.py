@@ -53,11 +53,9 @@ class Frontier:
         """Take up to `count` records out: the lowest, or the latest when memory runs short."""
         count = min(count, self._size)
         if self.bytes > self.limit:
-            chosen = torch.arange(self._size - count, self._size, device=self._device())
-        else:
-            keys = self._fields["key"][: self._size]
-            chosen = keys.topk(count, largest=False).indices
-        return self.take(chosen)
+            device = self._fields["key"].device
+            return self.take(torch.arange(self._size - count, self._size, device=device))
+        return self.take(self._fields["key"][: self._size].topk(count, largest=False).indices)
 
     def part(self, ways: int) -> dict[str, Tensor]:
         """Take out every `ways`-th record in order of keys, from the lowest to the highest."""
@@ -99,6 +97,3 @@ class Frontier:
         """The memory of all records."""
         fields = self._fields.values()
         return self._size * sum(held.stride(0) * held.element_size() for held in fields)
-
-    def _device(self) -> torch.device:
-        return self._fields["key"].device

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.spread import ALONE, Spread
-from fgp_vnn.bounds.cone import inputs_read
+from fgp_vnn.bounds.cone import inputs_read, neighbours
+from fgp_vnn.bounds.hidden import both_sides, with_pieces
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
@@ -26,7 +27,6 @@ from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import BestFirst, Cover, keep_nothing
 from fgp_vnn.search.bundles import BundleContext, Bundles, context_and_root
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.neighbours import neighbours
 from fgp_vnn.search.value import Signs
 from fgp_vnn.strategy import Hidden, Strategy
 from fgp_vnn.transform.inputs import drop_unread
@@ -75,29 +75,20 @@ def sharpen_layers(
     If covers are not kept, each layer of a dense network is bounded in a network without the
     neurons below it that are stable by then.
     """
-    lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     dense = all(isinstance(layer, Dense) for layer in query.network.layers)
-    for k in range(1, len(lower)):
-        if turn.waits(k, len(lower)):
+    for k in range(1, len(bounds.lower)):
+        if turn.waits(k, len(bounds.lower)):
             continue
         rounds = turn.rounds_of(k)
-        known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
-        neurons = torch.nonzero(_worth(query, known, k)).flatten()
+        neurons = torch.nonzero(_worth(query, bounds, k)).flatten()
         each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
         kept = keep is not keep_nothing
         local = dense and not kept and _cheap(query.network, k, strategy.shrinking.products)
         pieces = _pieces(query, k, neurons, each, strategy.hidden, local=local)
         how = _Splits(rounds, dense, kept, budget, strategy, spread.ways)
-        sharpen = partial(_sharpened, query, known.first(k), how)
-        for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
-            if result is None:
-                break
-            least, cover = result
-            keep(k, some, cover)
-            low, high = least.chunk(2)
-            lower[k][0, some] = torch.maximum(lower[k][0, some], low)
-            upper[k][0, some] = torch.minimum(upper[k][0, some], -high)
-    return replace(bounds, lower=tuple(lower), upper=tuple(upper))
+        sharpen = partial(_sharpened, query, bounds.first(k), how)
+        bounds = with_pieces(bounds, k, pieces, spread(sharpen, pieces), keep)
+    return bounds
 
 
 class _Splits(NamedTuple):
@@ -118,12 +109,15 @@ def _sharpened(
     and the bundles that cover the domain for each row, if kept; None when time is up."""
     if how.budget.expired():
         return None
-    strategy, asked = how.strategy, _ask_neurons(query, len(before.lower), neurons)
+    strategy, k, network = how.strategy, len(before.lower), query.network
+    # The network up to layer k, whose outputs are z_j and then -z_j of the neurons j.
+    asked = ask_values(network, query.domain, k, both_sides(network.layers[k], neurons))
     if how.dense and not how.kept:
         asked, before = collapse(asked, before, budget=how.budget, hidden=True)
         asked = drop_unread(asked)
-    choice = strategy.slopes.signs, strategy.hidden.candidates, strategy.neurons.rule
-    return _least(*context_and_root(asked, before, how.budget, *choice), how)
+    splits = replace(strategy.neurons, candidates=strategy.hidden.candidates)
+    begun = context_and_root(asked, before, how.budget, strategy.slopes.signs, splits)
+    return _least(*begun, how)
 
 
 def _cheap(network: Network, k: int, products: int) -> bool:
@@ -178,14 +172,6 @@ def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:
     record = _RECORD * sum(network.widths[:k])
     waiting = budget.waiting // max(1, 2 * (rounds + 1) * record)
     return max(1, min(waiting, ascents_at_once(network, k, budget.at_once) // 4))
-
-
-def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
-    """The network up to layer k, whose outputs are z_j and then -z_j of the neurons j."""
-    layer = query.network.layers[k]
-    unit = layer.bias.new_zeros(len(neurons), layer.outputs)
-    unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
-    return ask_values(query.network, query.domain, k, torch.cat([unit, -unit]))
 
 
 def _least(context: BundleContext, root: Bundles, how: _Splits) -> tuple[Tensor, Bundles]:

@@ -264,8 +264,15 @@ class InputSplits(Divisible):
         rest = last_boxes(self._root, bounded.left, bounded.closed, strategy.inputs)
         boxes = Parts(*(part[rest] for part in bounded.left))
         walk = WalkOptions(lp=True, numbers=strategy.walk, projections=strategy.projections)
-        budget, reasons = self.budget, self._reasons
-        found = walk_boxes(self.query, boxes, self.confirm, budget, walk, statistics, reasons)
+        found = None
+        for outcome in walk_boxes(self.query, boxes, self.confirm, self.budget, walk):
+            found = outcome.counterexample
+            statistics["lps"] += outcome.statistics.get("lps", 0)
+            if found is not None:
+                break
+            if outcome.status != "unsat":
+                statistics["stuck"] += 1
+                self._reasons += [outcome.reason] if outcome.reason else []
         return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
     def _push_open(self, bounded: BoundedBoxes, share: Tensor, known: list[float]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.outcome import Confirm
-from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
@@ -44,16 +44,9 @@ def last_boxes(root: Box, parts: Parts, closed: Tensor, numbers: Inputs) -> Tens
 
 
 def walk_boxes(
-    query: Query,
-    parts: Parts,
-    confirm: Confirm,
-    budget: Budget,
-    walk: WalkOptions,
-    statistics: dict[str, int],
-    reasons: list[str],
-) -> Counterexample | None:
-    """Walk through the regions of boxes, in the query's own precision, up to a counterexample;
-    boxes that stay open are counted as stuck, and their reasons added.
+    query: Query, parts: Parts, confirm: Confirm, budget: Budget, walk: WalkOptions
+) -> Iterator[Outcome]:
+    """The outcomes of walks through the regions of boxes, in the query's own precision.
 
     Single precision rounded the domain outwards: the part outside of it is cut off again.
     """
@@ -61,7 +54,7 @@ def walk_boxes(
     walk = replace(walk, alternate=False)  # for one box at a time, an LP is faster
     for lower, upper, signs in zip(*parts, strict=True):
         if budget.expired():
-            statistics["stuck"] += 1
+            yield Outcome("timeout")
             continue
         box = Box(
             torch.maximum(lower.to(dtype), root.lower), torch.minimum(upper.to(dtype), root.upper)
@@ -70,11 +63,4 @@ def walk_boxes(
             continue
         known = torch.split(signs.unsqueeze(0), list(query.network.widths), -1)
         bounds = LayerBounds.of_signs(known, dtype)
-        outcome = walk_regions(replace(query, domain=box), bounds, confirm, budget, walk)
-        statistics["lps"] += outcome.statistics["lps"]
-        if outcome.status == "sat":
-            return outcome.counterexample
-        if outcome.status != "unsat":
-            statistics["stuck"] += 1
-            reasons.append(outcome.reason)
-    return None
+        yield walk_regions(replace(query, domain=box), bounds, confirm, budget, walk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,6 @@ from torch import Tensor
 from fgp_vnn.attack.descent import offer
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query
@@ -39,73 +39,64 @@ class Decided(NamedTuple):
     gaps: Sequence[Gap] = ()  # gaps that they left open
 
 
-def decide_regions(
-    query: Query,
-    signs: Tensor,
-    disjunct: Tensor,
-    confirm: Confirm,
-    budget: Budget,
-    effort: Effort,
-    bounds: LayerBounds | None = None,
-) -> Decided:
-    """Look for a counterexample in the regions, or count those that could not be settled.
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Decides regions [regions, neurons], each of which is asked about one disjunct [regions]."""
 
-    Each region [regions, neurons] is asked about one disjunct [regions]; `bounds` are those of the
-    whole domain, computed if needed and not given. As many regions are settled at a time as fit
-    into the memory; when time is up, the rest count as unsettled.
-    """
-    network, refuter = query.network, Refuter(query, budget, bounds)
-    batch = regions_at_once(network, budget.at_once)
-    unsettled, lps, gaps = 0, 0, list[Gap]()
-    for some, which in zip(torch.split(signs, batch), torch.split(disjunct, batch), strict=True):
-        if budget.expired():
-            unsettled += len(some)
-            continue
-        settled = settle_regions(query, some, which, confirm, budget, effort, refuter)
-        lps += settled.lps
-        if settled.found is not None:
-            return Decided(settled.found, 0, lps)
-        unsettled += int((~settled.closed).sum())
-        gaps += settled.gaps
-    return Decided(None, unsettled, lps, gaps)
+    query: Query
+    confirm: Confirm
+    budget: Budget
+    effort: Effort
+    refuter: Refuter
 
+    def decide(self, signs: Tensor, disjunct: Tensor) -> Decided:
+        """Look for a counterexample in the regions, or count those that could not be settled.
 
-def settle_regions(
-    query: Query,
-    signs: Tensor,
-    disjunct: Tensor,
-    confirm: Confirm,
-    budget: Budget,
-    effort: Effort,
-    refuter: Refuter,
-) -> Settled:
-    """Find a counterexample, or prove which regions [regions, neurons] do not meet their disjunct
-    [regions].
+        As many regions are settled at a time as fit into the memory; when time is up, the rest
+        count as unsettled.
+        """
+        fit = regions_at_once(self.query.network, self.budget.at_once)
+        unsettled, lps, gaps = 0, 0, list[Gap]()
+        for some, which in zip(torch.split(signs, fit), torch.split(disjunct, fit), strict=True):
+            if self.budget.expired():
+                unsettled += len(some)
+                continue
+            settled = self.settle(some, which)
+            lps += settled.lps
+            if settled.found is not None:
+                return Decided(settled.found, 0, lps)
+            unsettled += int((~settled.closed).sum())
+            gaps += settled.gaps
+        return Decided(None, unsettled, lps, gaps)
 
-    The multipliers are those of the neurons, then of the query's rows; all are 0 where one
-    constraint alone closes a region.
-    """
-    network, domain = query.network, query.domain
-    pattern = torch.split(signs > 0, list(network.widths), -1)
-    forms = affine_forms(network, domain, pattern)
-    output = MapForms(*(part.expand(len(signs), *part.shape[1:]) for part in forms[-1]))
-    gone = empty(forms[:-1], pattern).expand(len(signs))
-    least = output.values - domain.support(-output.columns.transpose(-1, -2)) - output.error
-    shut = query.closed(least).gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)
-    closed = gone | shut
-    multipliers = least.new_zeros(len(signs), network.neurons + network.outputs)
-    open_ = torch.nonzero(~closed).flatten()
-    if not len(open_):
-        return Settled(None, closed, multipliers)
-    spaces = layer_spaces(query, forms, signs, disjunct, open_)
+    def settle(self, signs: Tensor, disjunct: Tensor) -> Settled:
+        """Find a counterexample, or prove which regions do not meet their disjunct.
 
-    def hand_over(points: Tensor) -> Counterexample | None:
-        return offer(query, confirm, points, network(points), effort.how.offer)
+        The multipliers are those of the neurons, then of the query's rows; all are 0 where one
+        constraint alone closes a region.
+        """
+        query, network, domain = self.query, self.query.network, self.query.domain
+        pattern = torch.split(signs > 0, list(network.widths), -1)
+        forms = affine_forms(network, domain, pattern)
+        output = MapForms(*(part.expand(len(signs), *part.shape[1:]) for part in forms[-1]))
+        gone = empty(forms[:-1], pattern).expand(len(signs))
+        least = output.values - domain.support(-output.columns.transpose(-1, -2)) - output.error
+        shut = query.closed(least).gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)
+        closed = gone | shut
+        multipliers = least.new_zeros(len(signs), network.neurons + network.outputs)
+        open_ = torch.nonzero(~closed).flatten()
+        if not len(open_):
+            return Settled(None, closed, multipliers)
+        spaces = layer_spaces(query, forms, signs, disjunct, open_)
 
-    def proves(polyhedron: int, multipliers: Tensor) -> bool:
-        return refuter(signs[open_[polyhedron]], multipliers)
+        def hand_over(points: Tensor) -> Counterexample | None:
+            return offer(query, self.confirm, points, network(points), self.effort.how.offer)
 
-    settled = settle(domain, spaces, network.outputs, hand_over, budget, effort, proves)
-    closed = closed.index_copy(0, open_, settled.closed)
-    multipliers[open_] = settled.multipliers
-    return settled._replace(closed=closed, multipliers=multipliers)
+        def proves(polyhedron: int, multipliers: Tensor) -> bool:
+            return self.refuter(signs[open_[polyhedron]], multipliers)
+
+        given = hand_over, self.budget, self.effort, proves
+        settled = settle(domain, spaces, network.outputs, *given)
+        closed = closed.index_copy(0, open_, settled.closed)
+        multipliers[open_] = settled.multipliers
+        return settled._replace(closed=closed, multipliers=multipliers)

@@ -8,6 +8,7 @@ neurons is a region, and projections decide it exactly.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,6 +28,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.gaps import Gap
+from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, keep_nothing
 from fgp_vnn.search.bundles import BundleContext, Bundles, bound, context_and_root, rounding_of
@@ -35,10 +37,9 @@ from fgp_vnn.search.clip_bundles import BundleClipper
 from fgp_vnn.search.clipped_neurons import Clipping, promised
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.leaves import decide_regions, leaf_effort
+from fgp_vnn.search.leaves import Leaves, leaf_effort
 from fgp_vnn.search.pace import Pace
-from fgp_vnn.search.rebound import empty_ones
-from fgp_vnn.search.waiting_bounds import first_bounds, with_waiting
+from fgp_vnn.search.waiting_bounds import empty_ones, waiting_bounds, with_waiting
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -53,10 +54,9 @@ class Decide(Goal):
     clipper: BundleClipper | None = None  # tightens bounds of hidden neurons
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
-    unsettled: int = 0
+    # "leaves": regions tried by projections, "lps": programs solved, and regions "unsettled"
+    counts: Counter[str] = field(default_factory=Counter)
     gaps: list[Gap] = field(default_factory=list)  # of the unsettled
-    leaves: int = 0  # regions tried by projections
-    lps: int = 0  # programs solved
 
     @property
     def over(self) -> bool:  # type: ignore[override]
@@ -64,7 +64,7 @@ class Decide(Goal):
 
     def first(self, count: int) -> Held:
         """Initial data of `count` bundles: their bounds, if these change."""
-        return first_bounds(self.context.bounds, count) if self.clipper else {}
+        return waiting_bounds(*self.context.bounds.joined(count)) if self.clipper else {}
 
     def visit(self, batch: Batch) -> Visited:
         query, local = self.context.query, self._local(batch.held)
@@ -123,21 +123,14 @@ class Decide(Goal):
         if self.context.ascent.storable:
             proved, at = self._prove_by_slopes(bundles, at)
         if not self.context.query.network.piecewise_linear:
-            self.unsettled += len(at)
+            self.counts["unsettled"] += len(at)
         elif len(at):
-            decided = decide_regions(
-                self.context.query,
-                visited.bounded.regions(at),
-                bundles.disjunct[at],
-                self.confirm,
-                self.context.budget,
-                self.effort,
-                self.context.bounds,
-            )
+            query, budget = self.context.query, self.context.budget
+            refuter = Refuter(query, budget, self.context.bounds)
+            leaves = Leaves(query, self.confirm, budget, self.effort, refuter)
+            decided = leaves.decide(visited.bounded.regions(at), bundles.disjunct[at])
             self.found = decided.found
-            self.leaves += len(at)
-            self.lps += decided.lps
-            self.unsettled += decided.unsettled
+            self.counts.update(leaves=len(at), lps=decided.lps, unsettled=decided.unsettled)
             self.gaps += decided.gaps
         return proved
 
@@ -179,8 +172,7 @@ class NeuronSplits(Divisible):
         unsat and its ascents are storable, these bundles cover the domain for each disjunct.
         """
         neurons, slopes = strategy.neurons, strategy.slopes
-        choice = neurons.candidates, neurons.rule
-        context, root = context_and_root(query, bounds, budget, slopes.bundles, *choice)
+        context, root = context_and_root(query, bounds, budget, slopes.bundles, neurons)
         effort = leaf_effort(strategy.projections, lp)
         # A certificate cannot hold bounds that are valid only at counterexamples.
         network = query.network
@@ -237,8 +229,8 @@ class NeuronSplits(Divisible):
 
     def copy(self, confirm: Confirm, budget: Budget, part: int) -> NeuronSplits:
         context = replace(self.goal.context, budget=budget)
-        goal = replace(self.goal, context=context, confirm=confirm, found=None, gaps=[])
-        goal.unsettled = goal.leaves = goal.lps = 0
+        goal = replace(self.goal, context=context, confirm=confirm, found=None)
+        goal.counts, goal.gaps = Counter(), []
         goal.clipper = goal.clipper and replace(goal.clipper)
         search = BestFirst(goal, Frontier(budget.waiting), self.batch)
         fresh = NeuronSplits(goal, search, self.neurons)
@@ -249,44 +241,41 @@ class NeuronSplits(Divisible):
 
     def report(self) -> Any:
         goal, search = self.goal, self.search
-        counts = search.bundles, search.closed, goal.leaves, goal.lps, goal.unsettled
-        report = counts, goal.gaps, list(self.kept)
-        search.bundles, search.closed, goal.leaves, goal.lps, goal.unsettled = 0, 0.0, 0, 0, 0
-        goal.gaps = []
+        report = search.bundles, search.closed, goal.counts, goal.gaps, list(self.kept)
+        search.bundles, search.closed, goal.counts, goal.gaps = 0, 0.0, Counter(), []
         self.kept.clear()
         return report
 
     def absorb(self, report: Any) -> None:
         goal, search = self.goal, self.search
-        (bundles, closed, leaves, lps, unsettled), gaps, kept = report
+        bundles, closed, counts, gaps, kept = report
         search.bundles += bundles
         search.closed += closed
-        goal.leaves += leaves
-        goal.lps += lps
-        goal.unsettled += unsettled
+        goal.counts.update(counts)
         goal.gaps += gaps
         for proved in kept:
             search.keep(proved)
 
     def outcome(self) -> Outcome:
         goal, lp, left = self.goal, self.goal.effort.lp, self.open
+        counts, unsettled = goal.counts, goal.counts["unsettled"]
         statistics = {"bundles": self.bounded}
-        statistics |= {"lps": goal.lps} if lp else {}
-        statistics |= {"leaves": goal.leaves} if goal.leaves else {}
+        statistics |= {"lps": counts["lps"]} if lp else {}
+        statistics |= {"leaves": counts["leaves"]} if counts["leaves"] else {}
         if self.found is not None:
             return Outcome("sat", self.found, statistics=statistics)
         expired = self.budget.expired()
         if left and not expired:
             reason = f"{plural(left, 'bundle')} left open"
             return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
-        if left or (goal.unsettled and expired):
+        if left or (unsettled and expired):
             where = f"with {plural(left, 'bundle')} open" if left else "in the last regions"
             reason = f"time is up {where}"
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
-        if goal.unsettled:
-            reason = why_open(plural(goal.unsettled, "region"), goal.gaps, lp)
+        if unsettled:
+            reason = why_open(plural(unsettled, "region"), goal.gaps, lp)
             if smooth := goal.context.query.network.smooth_names:
-                open_ones = plural(goal.unsettled, "bundle")
+                open_ones = plural(unsettled, "bundle")
                 reason = f"{open_ones} left open in which only {smooth} is not linear"
             return Outcome("unknown", reason=reason, statistics=statistics)
         return Outcome("unsat", statistics=statistics)

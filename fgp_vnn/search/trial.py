@@ -50,15 +50,11 @@ class Trial:
         ended = sum(self._alone) >= self._wanted or self._seen >= self._most
         if ended or max(self._seconds) >= self._longest:
             self._chosen = self._better()
-        return _merged(*found)._replace(closed=one | other)
+        a, b = found
+        # Split scores of the way whose bounds are greater in each box.
+        behind = (a.nominal.amin(-1) < b.nominal.amin(-1)).unsqueeze(-1)
+        return a._replace(pull=torch.where(behind, b.pull, a.pull), closed=one | other)
 
     def _better(self) -> int:
         (a, b), (s, t) = self._alone, self._seconds
         return int(b * s > a * t or (a == b == 0 and t < s))
-
-
-def _merged(one: BoundedBoxes, other: BoundedBoxes) -> BoundedBoxes:
-    """The boxes `one`, with the split scores of the way whose bounds are greater in each."""
-    behind = one.nominal.amin(-1) < other.nominal.amin(-1)
-    pull = torch.where(behind.unsqueeze(-1), other.pull, one.pull)
-    return one._replace(pull=pull)

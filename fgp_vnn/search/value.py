@@ -7,7 +7,6 @@ asks this of z and -z of hidden neurons. `Least` finds the minimum, and points t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -16,13 +15,13 @@ from torch import Tensor
 from fgp_vnn.attack.lowest import Lowest
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.rounding import below
-from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
+from fgp_vnn.budget.capacity import parts, polyhedra_at_once
 from fgp_vnn.regions.extreme_points import LinearPrograms, lowest_points
 from fgp_vnn.regions.forms import affine_forms
-from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Visited
+from fgp_vnn.search.best_first import Batch, Goal, Held, Visited
 from fgp_vnn.search.bundles import BundleContext, Bundles, bound, rounding_of
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.strategy import Neurons, Projections
+from fgp_vnn.strategy import Projections
 
 
 class Value(Goal):
@@ -199,36 +198,3 @@ class Least(Value):
         least = bounded.result.least.squeeze(-1)
         better = below(least)
         return bounded.bundles, torch.maximum(level, better)
-
-
-class LeastSearch:
-    """One search for the minima of the rows of a context, which can be continued."""
-
-    def __init__(self, goal: Least, neurons: Neurons) -> None:
-        network, self._budget = goal.context.query.network, goal.context.budget
-        fit = ascents_at_once(network, len(network.layers), self._budget.at_once)
-        self._goal = goal
-        self._search = BestFirst(goal, Frontier(self._budget.waiting), min(neurons.batch, fit))
-
-    @property
-    def least(self) -> Tensor:
-        """Proved lower bounds [rows]."""
-        return self._goal.least(self._search.frontier)
-
-    @property
-    def statistics(self) -> dict[str, int]:
-        return {"bundles": self._search.bundles, "regions": self._goal.regions}
-
-    def begin(self, root: Bundles) -> None:
-        self._search.begin(root, {})
-
-    def run(self, hear: Callable[[Tensor], None], most: int | None = None) -> None:
-        """Split until every row is known up to its gap, time is up, or `most` bundles were bounded;
-        `hear` receives the bounds as they rise."""
-
-        def enough() -> bool:
-            hear(self.least)
-            expired = self._budget.expired()
-            return expired or (most is not None and self._search.bundles >= most)
-
-        self._search.run(enough)

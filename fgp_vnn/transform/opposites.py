@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.backward import add_parts
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Dense, Network
@@ -102,10 +103,9 @@ def _merge(
     rest = torch.nonzero(stays).flatten()
     maps[k] = layer.select(rest)
     maps = [_columns(a, k, rest) if isinstance(a, Dense) and _reads(a, k) else a for a in maps]
-    lower, upper = list(bounds.lower), list(bounds.upper)
-    lower[k], upper[k] = lower[k][:, rest], upper[k][:, rest]
     small = replace(network, layers=tuple(maps[:-1]), output=maps[-1])
-    return replace(query, network=small), replace(bounds, lower=tuple(lower), upper=tuple(upper))
+    sides = bounds.lower[k][:, rest], bounds.upper[k][:, rest]
+    return replace(query, network=small), bounds.with_layer(k, *sides)
 
 
 def _without(
@@ -121,11 +121,11 @@ def _without(
     _, own, own_offset = _parts(layer)
     moved = weights[k + 1][:, pairs.gone]  # [outputs, pairs]
     through = torch.where(pairs.sign < 0, -moved, torch.zeros_like(moved))
-    for source, weight in zip(layer.sources, layer.weights, strict=True):
-        _put(weights, source, through @ weight[pairs.kept])
-        _put(terms, source, through.abs() @ own[source][pairs.kept])
-    _put(weights, k + 1, torch.zeros_like(weights[k + 1]).index_add(1, pairs.kept, moved))
-    _put(terms, k + 1, torch.zeros_like(terms[k + 1]).index_add(1, pairs.kept, moved.abs()))
+    add_parts(weights, layer.sources, [through @ part[pairs.kept] for part in layer.weights])
+    sizes = [through.abs() @ own[source][pairs.kept] for source in layer.sources]
+    add_parts(terms, layer.sources, sizes)
+    weights[k + 1] = weights[k + 1].index_add(1, pairs.kept, moved)
+    terms[k + 1] = terms[k + 1].index_add(1, pairs.kept, moved.abs())
     offset = offset + through.abs() @ own_offset[pairs.kept]
     defect = torch.zeros_like(offset) if affine.defect is None else affine.defect
     size_of, count, width = unit(offset.dtype), len(pairs.gone), most.shape[-1]
@@ -159,10 +159,6 @@ def _parts(affine: Dense) -> tuple[dict[int, Tensor], dict[int, Tensor], Tensor]
     sizes = affine.terms or (*(w.abs() for w in affine.weights), affine.bias.abs())
     weights = dict(zip(affine.sources, affine.weights, strict=True))
     return weights, dict(zip(affine.sources, sizes, strict=False)), sizes[-1]
-
-
-def _put(parts: dict[int, Tensor], source: int, part: Tensor) -> None:
-    parts[source] = parts[source] + part if source in parts else part
 
 
 def _columns(affine: Dense, k: int, rest: Tensor) -> Dense:

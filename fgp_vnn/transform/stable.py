@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.backward import add_parts
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.rounding import Rounding
@@ -206,7 +207,7 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None
             weights.append(coefficient)
             continue
         size = coefficient.abs()
-        defect = defect + rounding.of_layer(k, size.unsqueeze(0))
+        defect = rounding.of_layer(k, size.unsqueeze(0), onto=defect)
         if own is not None:
             through = activation.gather(_tiled(coefficient, own) * own.slope, maps[k - 1].outputs)
             constant = constant + coefficient @ own.centre
@@ -221,8 +222,7 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None
             through = coefficient * signs[k - 1].on
             defect = defect + size @ signs[k - 1].defect
         constant = constant + through @ maps[k - 1].bias
-        for source, part in zip(maps[k - 1].sources, maps[k - 1].adjoint(through), strict=True):
-            waiting[source] = waiting[source] + part if source in waiting else part
+        add_parts(waiting, maps[k - 1].sources, maps[k - 1].adjoint(through))
     start = waiting.get(0, constant.new_zeros(len(constant), query.network.inputs))
     order = (0, *reversed(sources))
     # The length of the longest sum in a defect.
@@ -268,11 +268,10 @@ def _size(network: Network, unstable: list[Tensor], kept: list[int], outputs: in
 
 def _entries(maps: Iterable[AffineMap]) -> float:
     """Number of matrix entries of dense maps; infinite if a map is an operator."""
-    return sum(map(_map_entries, maps), 0.0)
-
-
-def _map_entries(affine: AffineMap) -> float:
-    inner = getattr(affine, "inner", affine)
-    if isinstance(inner, Dense):
-        return float(sum(weight.numel() for weight in inner.weights))
-    return float("inf")
+    total = 0.0
+    for affine in maps:
+        inner = getattr(affine, "inner", affine)
+        if not isinstance(inner, Dense):
+            return float("inf")
+        total += sum(weight.numel() for weight in inner.weights)
+    return total

@@ -219,8 +219,8 @@ ACTIVATIONS: tuple[Change, ...] = (
     (
         "smooth bundles are regions",
         _NEURONS,
-        "self.unsettled += len(at)\n        elif",
-        "self.unsettled += 0\n        elif",
+        "+= len(at)\n        elif",
+        "+= 0\n        elif",
     ),
     (
         "halves that were not bounded are proved",

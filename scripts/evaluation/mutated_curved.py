@@ -167,6 +167,6 @@ CURVED: tuple[Change, ...] = (
         "carried.bend[box, rows.bends[row]]",
         "carried.bend[box, 0 * rows.bends[row]]",
     ),
-    ("only the chosen way closes", _TRIAL, "_replace(closed=one | other)", "_replace(closed=one)"),
+    ("only the chosen way closes", _TRIAL, "closed=one | other)", "closed=one)"),
     ("slower ways are chosen", _TRIAL, "b * s > a * t", "b * t > a * s"),
 )

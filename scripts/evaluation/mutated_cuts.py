@@ -35,7 +35,7 @@ _JOINED = tested(
     "search/best_first.py",
     "search/test_best_first::what_waits_with_a_bundle_stays_with_it",
 )
-_REBOUND = tested("search/rebound.py", "search/test_rebound")
+_REBOUND = tested("search/waiting_bounds.py", "search/test_waiting_bounds")
 
 CUTS: tuple[Change, ...] = (
     (

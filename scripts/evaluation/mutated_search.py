@@ -160,7 +160,7 @@ SEARCH: tuple[Change, ...] = (
         "empty | positive(least)",
         "empty | positive(least + 1e-6)",
     ),
-    ("regions left open are forgotten", _NEURONS, "self.unsettled += decided.unsettled", "pass"),
+    ("regions left open are forgotten", _NEURONS, ", unsettled=decided.unsettled", ""),
     (
         "an upper half lost",
         _HALVES,
@@ -185,7 +185,7 @@ SEARCH: tuple[Change, ...] = (
     (
         "regions that another process left open are forgotten",
         _SHARED_NEURONS,
-        "goal.unsettled += unsettled",
+        "goal.counts.update(counts)",
         "pass",
     ),
     (

@@ -15,7 +15,7 @@ _CONJUNCTIONS = tested(
     "search/test_conjunctions::the_rounding_of_the_rows_is_taken_off_their_sum",
 )
 _JOINT = tested("regions/combined.py", "base/test_rounding_rows")
-_REBOUND = tested("search/rebound.py", "base/test_rounding_rows")
+_REBOUND = tested("search/waiting_bounds.py", "base/test_rounding_rows")
 
 TERMS: tuple[Change, ...] = (
     ("term: sums are no larger", _THEOREM, "return 1 + self.share(operations)", "return 1.0"),
@@ -198,8 +198,8 @@ TERMS: tuple[Change, ...] = (
     (
         "term: errors of weighed rows",
         _CONJUNCTIONS,
-        "(passed.nominal - passed.least)[boxes, rows]",
-        "0 * passed.least[boxes, rows]",
+        "(passed.nominal - passed.least)[pairs]",
+        "0 * passed.least[pairs]",
     ),
     (
         "term: errors of rows are not flushed",

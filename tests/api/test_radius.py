@@ -18,7 +18,7 @@ from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.robustness import NORMS, Norm, other_class
 from fgp_vnn.cli.main import main
 from fgp_vnn.search import distance
-from fgp_vnn.search.rebound import over_caps
+from fgp_vnn.search.waiting_bounds import over_caps
 from oracle.radius import TOLERANCE
 from radius_check import ENGINES, LARGER, MAXIMUM, as_if_large, case, results, wrong
 from tests.helpers.small_networks import random_network, random_point, save_onnx

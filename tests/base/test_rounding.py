@@ -87,7 +87,7 @@ def test_bounds_of_hidden_neurons_hold_at_all_magnitudes(
         reached = at_corners(network, box)
         bounds = root_bounds(network, box, budget=UNLIMITED)
         assert are_bounds(bounds, reached)
-        intervals = root_bounds(network, box, backward_pass=False, budget=UNLIMITED)
+        intervals = root_bounds(network, box, worth=(), budget=UNLIMITED)
         assert are_bounds(intervals, reached)
         batch = Box(box.lower.unsqueeze(0), box.upper.unsqueeze(0))
         assert are_bounds(Forward(network).bounds(batch), reached)

@@ -105,7 +105,7 @@ def test_a_defect_is_part_of_bounds_that_go_forward() -> None:
     first = Dense((0,), (0 * one,), none, none + 0.1)
     network = Network((first, Dense((1,), (3 * one,), none)), Dense((2,), (one,), none), 1)
     point = Box(none, none)
-    intervals = root_bounds(network, point, backward_pass=False, budget=UNLIMITED)
+    intervals = root_bounds(network, point, worth=(), budget=UNLIMITED)
     for bounds in (intervals, Forward(network).bounds(batch_of(point))):
         assert 0.101 > bounds.upper[0] >= 0.1 and -0.101 < bounds.lower[0] <= -0.1
         assert 0.301 > bounds.upper[1].double() >= 3 * (none + 0.1).double()
@@ -130,7 +130,7 @@ def test_half_of_the_narrowest_interval_counts_times_its_weight() -> None:
     layers = (Dense((0,), (one,), none), second)
     network = Network(layers, Dense((2,), (one,), none), 1)
     narrow = Box(none, none + 2.0**-149)
-    bounds = root_bounds(network, narrow, backward_pass=False, budget=UNLIMITED)
+    bounds = root_bounds(network, narrow, worth=(), budget=UNLIMITED)
     assert 1.0 > bounds.upper[1] >= 1.4e-9
 
 

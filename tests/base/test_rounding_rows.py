@@ -21,7 +21,7 @@ from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.triangular import triangular
 from fgp_vnn.search.ball import SearchBall, about
 from fgp_vnn.search.conjunctions import weigh_rows
-from fgp_vnn.search.rebound import over_caps
+from fgp_vnn.search.waiting_bounds import over_caps
 from fgp_vnn.strategy import Inputs
 from tests.helpers.extreme_networks import dot, matrix
 from tests.helpers.flushing import flushed

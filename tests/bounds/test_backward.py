@@ -33,15 +33,15 @@ WIDTHS = (5, 4, 3)
 
 @domain_kinds
 @kinds
-@pytest.mark.parametrize("backward_pass", [False, True])
+@pytest.mark.parametrize("worth", [(), None], ids=["intervals", "backward passes"])
 @settings(max_examples=4)
 @given(seed=seeds)
 def test_root_bounds_hold_at_every_point(
-    kind: str, domain_kind: str, backward_pass: bool, seed: int
+    kind: str, domain_kind: str, worth: tuple[()] | None, seed: int
 ) -> None:
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, domain_kind, inputs=3)
-    bounds = root_bounds(network, domain, backward_pass=backward_pass, budget=UNLIMITED)
+    bounds = root_bounds(network, domain, worth=worth, budget=UNLIMITED)
     seen = network.preactivations(sample(domain, 60, seed))
     for z, lo, up in zip(seen[:-1], bounds.lower, bounds.upper, strict=True):
         assert bool((z.amin(0) >= lo - 1e-12).all())
@@ -73,7 +73,7 @@ def test_a_backward_pass_never_loosens_the_intervals(kind: str) -> None:
     network = random_network(5, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(5, "box", inputs=3)
     loose, tight = (
-        root_bounds(network, domain, backward_pass=False, budget=UNLIMITED),
+        root_bounds(network, domain, worth=(), budget=UNLIMITED),
         root_bounds(network, domain, budget=UNLIMITED),
     )
     for a, b in zip(loose.lower, tight.lower, strict=True):

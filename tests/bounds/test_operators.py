@@ -184,7 +184,7 @@ def test_without_time_bounds_say_no_more_than_prior_ones() -> None:
     late = root_bounds(network, box, budget=Budget.of(0.0, None))
     assert all(bool((bound == -torch.inf).all()) for bound in late.lower)
     assert all(bool((bound == torch.inf).all()) for bound in late.upper)
-    intervals = root_bounds(network, box, backward_pass=False, budget=UNLIMITED)
+    intervals = root_bounds(network, box, worth=(), budget=UNLIMITED)
     kept = root_bounds(network, box, prior=intervals, budget=Budget.of(0.0, None))
     for a, b in zip(kept.lower + kept.upper, intervals.lower + intervals.upper, strict=True):
         assert torch.equal(a, b)

@@ -140,7 +140,7 @@ def test_neurons_without_worth_keep_their_intervals_and_others_their_bounds(net:
     assert_hold(network, some, samples(box))
     # Of the second layer, where what is known of the first one is the same.
     whole = root_bounds(network, box, budget=UNLIMITED)
-    plain = root_bounds(network, box, backward_pass=False, budget=UNLIMITED)
+    plain = root_bounds(network, box, worth=(), budget=UNLIMITED)
     torch.testing.assert_close(some.lower[1][:, third[1]], whole.lower[1][:, third[1]])
     torch.testing.assert_close(some.lower[1][:, ~third[1]], plain.lower[1][:, ~third[1]])
 

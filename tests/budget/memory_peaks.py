@@ -26,11 +26,12 @@ from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.network import Network, load_network
 from fgp_vnn.query import Query
+from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort
 from fgp_vnn.search.ball import Reporter, SearchBall
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
-from fgp_vnn.search.leaves import decide_regions
+from fgp_vnn.search.leaves import Leaves
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Ascent, Descent, Neurons, Slopes, Strategy
 from tests.helpers.network_models import Builder
@@ -55,7 +56,7 @@ def query_of(*widths: int) -> Query:
 
 
 def loose(query: Query) -> LayerBounds:
-    return root_bounds(query.network, query.domain, backward_pass=False, budget=UNLIMITED)
+    return root_bounds(query.network, query.domain, worth=(), budget=UNLIMITED)
 
 
 def refine(budget: Budget) -> None:
@@ -78,8 +79,8 @@ def regions(budget: Budget) -> None:
     query = query_of(300, 300, 300, 4)
     signs = torch.ones(30, 600, dtype=torch.int8)
     disjunct = torch.zeros(30, dtype=torch.int64)
-    effort = Effort(10)
-    decide_regions(query, signs, disjunct, nothing, budget, effort)
+    leaves = Leaves(query, nothing, budget, Effort(10), Refuter(query, budget))
+    leaves.decide(signs, disjunct)
 
 
 def walk(budget: Budget) -> None:
@@ -103,7 +104,7 @@ def bundles(budget: Budget) -> None:
     ball = SearchBall(query, loose(query), query.domain.center, 10.0)
     reporter = Reporter(lambda: 10.0, lambda level: None, lambda points: False)
     search = Distances(ball, reporter, budget, QUICK)
-    search.begin()
+    search.start()
     search.run(lambda: search.bundles > 600)
 
 

@@ -17,6 +17,7 @@ from fgp_vnn.cli.main import main
 from fgp_vnn.engine.parallel.actors import Actors
 from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.messages import packed, unpacked
+from fgp_vnn.engine.parallel.worker import Work
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.activations.gates import SILU
 from fgp_vnn.network.maps.matrix import compressed
@@ -154,7 +155,7 @@ def test_what_cannot_be_sent_is_searched_here() -> None:
     staff = Actors(Cluster(2, {"num_cpus": 1}, None))
     pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
     with pytest.raises(OSError, match="cannot be sent"):
-        staff.hire(search, UNLIMITED, HASTY, [], 2, 1)
+        staff.hire(Work(search, UNLIMITED, HASTY, 1), [], 2)
 
 
 @pytest.mark.parametrize("begin", [by_inputs, by_neurons])

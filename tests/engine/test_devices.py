@@ -72,7 +72,7 @@ def test_domains_stay_on_their_device(domain_kind: str) -> None:
         rows = torch.ones(5, 3, device=GPU)
         is_there(domain.center, domain.box().lower, domain.support(rows), domain.reach(rows))
         is_there(domain.maximiser(rows), domain.project(rows), domain.contains(rows))
-        is_there(project_onto_half_spaces(domain, rows, rows[:, 0]), domain.least(rows, rows[:, 0]))
+        is_there(project_onto_half_spaces(domain, rows, rows[:, 0]), domain.support(rows))
 
 
 @each

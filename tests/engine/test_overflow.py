@@ -24,7 +24,7 @@ from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, part_within_ga
 from fgp_vnn.search.bundles import bound, context_and_root
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.walk.patterns import Patterns
-from fgp_vnn.strategy import Ascent
+from fgp_vnn.strategy import Ascent, Neurons
 from tests.helpers.random_cases import exact_confirm, random_case
 from tests.helpers.random_networks import confirm_in, random_domain, random_network
 from tests.helpers.solving import solve
@@ -172,7 +172,9 @@ def test_a_bundle_is_split_at_an_open_neuron_where_gains_overflow(
     network = Network((Dense((0,), (weight,), bias),), Dense((1,), (last,), 0 * ONE), 1)
     query = ask(network, DOMAINS["box"], [ROW])
     bounds = root_bounds(network, query.domain, budget=UNLIMITED)
-    context, root = context_and_root(query, bounds, UNLIMITED, Ascent(steps=1), candidates)
+    context, root = context_and_root(
+        query, bounds, UNLIMITED, Ascent(steps=1), Neurons(candidates=candidates)
+    )
     bounded = bound(context, root)
     assert bounded.crossing.tolist() == [[False, False, False, True]]
     assert choose(context, bounded, torch.zeros(1, dtype=torch.long)).tolist() == [3]

@@ -16,7 +16,7 @@ from torch import Tensor
 from fgp_vnn.base.spread import ALONE, Spread
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.bounds.layers import LayerBounds
-from fgp_vnn.bounds.root import root_bounds, shared_root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.parallel.spread import ForkedSpread
 from fgp_vnn.search.best_first import keep_nothing
@@ -93,17 +93,19 @@ def test_an_error_of_a_piece_is_raised_here() -> None:
 def test_first_bounds_are_those_of_one_process(dense: bool) -> None:
     operators, matrices, box = random_convolutions(3, torch.float64, depth=4)
     network = matrices if dense else operators
-    here, places = os.getpid(), set[int]()
+    here, places, forked = os.getpid(), set[int](), ForkedSpread(2, 0.0)
 
-    class Watched(ForkedSpread):
+    class Watched(Spread):
+        ways, fair = 2, forked.fair
+
         def __call__(self, work: Any, pieces: Any) -> Any:
-            both = super().__call__(lambda piece: (os.getpid(), work(piece)), pieces)
+            both = forked(lambda piece: (os.getpid(), work(piece)), pieces)
             places.update(place for place, _ in both)
             return [found for _, found in both]
 
     with torch.no_grad():
         alone = root_bounds(network, box, budget=UNLIMITED)
-        shared = shared_root_bounds(network, box, None, None, UNLIMITED, Watched(2, 0.0))
+        shared = root_bounds(network, box, budget=UNLIMITED, spread=Watched())
     assert here in places and len(places) > 1
     for one, other in zip(alone.lower + alone.upper, shared.lower + shared.upper, strict=True):
         assert torch.allclose(one, other)
@@ -149,10 +151,13 @@ def test_led_bounds_are_those_of_one_process(caplog: pytest.LogCaptureFixture) -
     with torch.no_grad():
         network, domain = query.network, query.domain
         plain = root_bounds(network, domain, budget=UNLIMITED)
-        root = partial(shared_root_bounds, network, domain, None, None, UNLIMITED)
         refined = partial(refine_layers, query, plain, strategy.slopes, UNLIMITED, None)
         turn = partial(sharpen_layers, query, plain, Turn(4), UNLIMITED, strategy, keep_nothing)
-        works: list[Callable[[Spread], LayerBounds]] = [root, refined, turn]
+        works: list[Callable[[Spread], LayerBounds]] = [
+            lambda spread: root_bounds(network, domain, budget=UNLIMITED, spread=spread),
+            refined,
+            turn,
+        ]
         for work in works:
             alone, led = work(ALONE), ForkedSpread(2, 0.0).lead(work)
             sides = zip((*alone.lower, *alone.upper), (*led.lower, *led.upper), strict=True)

@@ -19,7 +19,7 @@ from fgp_vnn.query import Query, ask
 from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
 from fgp_vnn.regions.refute import Refuter
-from fgp_vnn.search.leaves import leaf_effort, settle_regions
+from fgp_vnn.search.leaves import Leaves, leaf_effort
 from fgp_vnn.strategy import Projections
 from oracle.radius import least_distance
 from tests.helpers.exact import TOLERANCE, least, polytope
@@ -39,9 +39,8 @@ def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None,
     signs = torch.cat([torch.where(part >= 0, 1, -1).to(torch.int8) for part in z], -1)
     which = torch.zeros(1, dtype=torch.long)
     effort = leaf_effort(Projections(), False)
-    settled = settle_regions(
-        query, signs, which, confirm_in(query), UNLIMITED, effort, Refuter(query, UNLIMITED)
-    )
+    leaves = Leaves(query, confirm_in(query), UNLIMITED, effort, Refuter(query, UNLIMITED))
+    settled = leaves.settle(signs, which)
     return settled.found, bool(settled.closed)
 
 

@@ -17,7 +17,7 @@ from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.regions.forms import affine_forms
 from fgp_vnn.regions.refute import Refuter
-from fgp_vnn.search.leaves import settle_regions
+from fgp_vnn.search.leaves import Leaves
 from tests.helpers.random_networks import (
     DOMAINS,
     KINDS,
@@ -59,7 +59,8 @@ def test_what_an_lp_closes_is_refuted_backwards_too(kind: str) -> None:
         query = make_query(seed, random_domain(seed, kind))
         regions = signs_of(query, sample(query.domain, 20, seed)[:15])
         refuter, which = Refuter(query, UNLIMITED), torch.zeros(len(regions), dtype=torch.long)
-        settled = settle_regions(query, regions, which, lambda p: None, UNLIMITED, ONLY_LP, refuter)
+        leaves = Leaves(query, lambda p: None, UNLIMITED, ONLY_LP, refuter)
+        settled = leaves.settle(regions, which)
         for region, multipliers in zip(regions, settled.multipliers, strict=True):
             if bool(multipliers.any()):
                 assert refuter(region, multipliers)
@@ -101,6 +102,7 @@ def test_in_a_deep_region_evidence_survives_that_the_forms_errors_drown() -> Non
     query = ask(network, domain, [below])
     which = torch.zeros(1, dtype=torch.long)
     for refuter, closed in ((Never(query, UNLIMITED), False), (Refuter(query, UNLIMITED), True)):
-        settled = settle_regions(query, signs, which, lambda p: None, UNLIMITED, ONLY_LP, refuter)
+        leaves = Leaves(query, lambda p: None, UNLIMITED, ONLY_LP, refuter)
+        settled = leaves.settle(signs, which)
         assert bool(settled.closed) == closed
     assert error > 1e-8

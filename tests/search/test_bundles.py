@@ -15,7 +15,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import BundleContext, Bundles, bound, children, context_and_root
 from fgp_vnn.search.choice import choose
-from fgp_vnn.strategy import Ascent
+from fgp_vnn.strategy import Ascent, Neurons
 from tests.helpers.exact import TOLERANCE, least, polytope
 from tests.helpers.random_networks import (
     DOMAINS,
@@ -38,7 +38,9 @@ def set_up(
     domain = random_domain(seed, domain_kind, inputs=3, size=1.5)
     query = ask(network, domain, random_rows(seed, 2, 1, 3, 2))
     bounds = root_bounds(query.network, domain, budget=UNLIMITED)
-    context, root = context_and_root(query, bounds, UNLIMITED, Ascent(steps=steps), candidates)
+    context, root = context_and_root(
+        query, bounds, UNLIMITED, Ascent(steps=steps), Neurons(candidates=candidates)
+    )
     return query, context, root
 
 

@@ -54,7 +54,9 @@ def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, BundleConte
     network = random_network((4, 12, 10, 8, 3), seed)
     query = robustness_query(network, balls(random_point(4, seed), size)[kind])
     ascent = Ascent(steps=4)
-    context, root = context_and_root(query, bounds_of(query), UNLIMITED, ascent, 1)
+    context, root = context_and_root(
+        query, bounds_of(query), UNLIMITED, ascent, Neurons(candidates=1)
+    )
     for layer in (0, 1):
         crossing = torch.nonzero(context.bounds.unstable()[layer][0]).flatten()
         neuron = int(crossing[seed % len(crossing)]) + sum(context.widths[:layer])
@@ -252,7 +254,9 @@ def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(
 def test_where_there_is_no_layer_to_clip_nothing_is_clipped() -> None:
     network = random_network((4, 6, 3), 0)
     query = robustness_query(network, balls(random_point(4, 0), 1.0)["l2"])
-    context, _ = context_and_root(query, bounds_of(query), UNLIMITED, Ascent(steps=1), 1)
+    context, _ = context_and_root(
+        query, bounds_of(query), UNLIMITED, Ascent(steps=1), Neurons(candidates=1)
+    )
     assert Clipping.of(context, Neurons(low=3)) is None
     assert Clipping.of(context, Neurons(low=4)) is not None
     assert Clipping.of(context, Neurons(clipped=0, low=4)) is None

@@ -16,7 +16,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import BundleContext, Bundles, bound, children, context_and_root, cut
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.split_points import divisible, split_points
-from fgp_vnn.strategy import Ascent
+from fgp_vnn.strategy import Ascent, Neurons
 from tests.helpers.random_networks import generator
 from tests.helpers.smooth_networks import sampled, smooth_case
 
@@ -24,7 +24,9 @@ from tests.helpers.smooth_networks import sampled, smooth_case
 def set_up(number: int, steps: int = 3) -> tuple[Query, BundleContext, Bundles]:
     query = smooth_case(number, 400).query
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return query, *context_and_root(query, bounds, UNLIMITED, Ascent(steps=steps), 3)
+    return query, *context_and_root(
+        query, bounds, UNLIMITED, Ascent(steps=steps), Neurons(candidates=3)
+    )
 
 
 def arriving(query: Query, points: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from fgp_vnn.query import Query, ask
 from fgp_vnn.regions.forms import affine_forms
 from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort
-from fgp_vnn.search.leaves import decide_regions, leaf_effort, settle_regions
+from fgp_vnn.search.leaves import Leaves, leaf_effort
 from fgp_vnn.strategy import Projections
 from tests.helpers.exact import TOLERANCE, least, polytope
 from tests.helpers.met import is_met
@@ -36,6 +38,12 @@ def signs_of(query: Query, points: Tensor) -> Tensor:
     return torch.where(z >= 0, 1, -1).to(torch.int8)
 
 
+def leaves_of(query: Query, effort: Effort | None = None) -> Leaves:
+    """The leaves of a search that no counterexample ends."""
+    refuter, effort = Refuter(query, UNLIMITED), effort or leaf_effort(Projections(), False)
+    return Leaves(query, lambda points: None, UNLIMITED, effort, refuter)
+
+
 def decide(
     query: Query,
     signs: Tensor,
@@ -45,7 +53,8 @@ def decide(
 ) -> tuple[Counterexample | None, int]:
     which = torch.full((len(signs),), disjunct)
     time, effort = deadline or UNLIMITED, effort or leaf_effort(Projections(), False)
-    decided = decide_regions(query, signs, which, exact_confirm(query), time, effort)
+    leaves = Leaves(query, exact_confirm(query), time, effort, Refuter(query, time))
+    decided = leaves.decide(signs, which)
     return decided.found, decided.unsettled
 
 
@@ -109,9 +118,7 @@ def test_the_multipliers_of_a_closed_region_are_kept_and_prove_it(
         points = sample(query.domain, 60, seed)
         regions = signs_of(query, points[:6])
         which = torch.ones(len(regions), dtype=torch.long)
-        settled = settle_regions(
-            query, regions, which, lambda p: None, UNLIMITED, effort, Refuter(query, UNLIMITED)
-        )
+        settled = leaves_of(query, effort).settle(regions, which)
         for region, weights in zip(regions, settled.multipliers, strict=True):
             if not bool(weights.any()):
                 continue
@@ -158,14 +165,8 @@ def test_each_region_is_asked_about_its_own_disjunct() -> None:
     for seed in range(8):
         query = make_query(seed)
         regions = signs_of(query, query.domain.center.unsqueeze(0)).expand(2, -1)
-        both = decide_regions(
-            query,
-            regions,
-            torch.tensor([0, 1]),
-            exact_confirm(query),
-            UNLIMITED,
-            leaf_effort(Projections(), False),
-        )
+        leaves = replace(leaves_of(query), confirm=exact_confirm(query))
+        both = leaves.decide(regions, torch.tensor([0, 1]))
         each = [decide(query, regions[:1], d) for d in range(2)]
         assert (both[0] is not None) == any(found is not None for found, _ in each)
 
@@ -176,16 +177,7 @@ def test_a_region_is_not_closed_by_another_disjunct() -> None:
     unsafe = [Conjunction(row, np.array([limit]), free) for limit in (-1e6, 1e6)]
     query = ask(random_network(0, widths=WIDTHS), random_domain(0), unsafe)
     regions = signs_of(query, query.domain.center.unsqueeze(0)).expand(2, -1)
-    effort = leaf_effort(Projections(), False)
-    settled = settle_regions(
-        query,
-        regions,
-        torch.tensor([0, 1]),
-        lambda p: None,
-        UNLIMITED,
-        effort,
-        Refuter(query, UNLIMITED),
-    )
+    settled = leaves_of(query).settle(regions, torch.tensor([0, 1]))
     assert settled.closed.tolist() == [True, False]
 
 
@@ -210,9 +202,7 @@ def test_a_counterexample_that_is_refused_leaves_its_region_unsettled() -> None:
         points = sample(query.domain, 60, seed)
         regions = signs_of(query, points[is_met(query, query.network(points))[:, 0]][:2])
         which = torch.zeros(len(regions), dtype=torch.long)
-        decided = decide_regions(
-            query, regions, which, lambda p: None, UNLIMITED, leaf_effort(Projections(), False)
-        )
+        decided = leaves_of(query).decide(regions, which)
         assert decided.found is None and decided.unsettled == len(regions)
         left += decided.unsettled
     assert left

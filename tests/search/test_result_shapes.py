@@ -15,7 +15,7 @@ from fgp_vnn.search.bundles import bound, children, context_and_root
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.clipping import clip_boxes
 from fgp_vnn.search.conjunctions import weigh_rows
-from fgp_vnn.strategy import Ascent, Inputs
+from fgp_vnn.strategy import Ascent, Inputs, Neurons
 from tests.helpers.random_networks import KINDS, normal, random_domain, random_network, random_rows
 
 WIDTHS = (4, 1)
@@ -37,7 +37,9 @@ def made(kind: str, inputs: int, counts: tuple[int, ...]) -> Query:
 def test_of_bundles(kind: str, inputs: int, counts: tuple[int, ...], bundles: int) -> None:
     query = made(kind, inputs, counts)
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    context, root = context_and_root(query, bounds, UNLIMITED, Ascent(steps=1), 2)
+    context, root = context_and_root(
+        query, bounds, UNLIMITED, Ascent(steps=1), Neurons(candidates=2)
+    )
     assert root.signs.shape == root.alpha.shape == root.beta.shape == (len(counts), NEURONS)
     assert root.weights.shape == (len(counts), max(counts))
     some = root.at(torch.zeros(bundles, dtype=torch.int64))

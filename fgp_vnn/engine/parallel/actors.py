@@ -22,13 +22,10 @@ import torch
 from fgp_vnn.base.cluster import Cluster, connected
 from fgp_vnn.base.story import Stage, tell
 from fgp_vnn.base.threads import start_watching
-from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.parallel.messages import packed, unpacked
 from fgp_vnn.engine.parallel.processes import Member, Staff
-from fgp_vnn.engine.parallel.worker import Worker
+from fgp_vnn.engine.parallel.worker import Work, Worker
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.strategy import Sharing
 
 _POLL = 1.0  # seconds after which an actor answers, even if it has no message
 _SILENT = 10.0  # seconds without an answer after which an actor counts as stopped
@@ -63,11 +60,10 @@ class _Queues:
 class Node:
     """The actor on a node: a worker and its two message queues."""
 
-    def __init__(self, search: bytes, budget: Budget, numbers: Sharing, number: int) -> None:
+    def __init__(self, work: bytes) -> None:
         torch.set_num_threads(1)
         self._line = _Queues()
-        worker = Worker(self._line, numbers)
-        start_watching("worker", worker.serve, unpacked(search), budget, number)
+        start_watching("worker", Worker(self._line, unpacked(work)).serve)
 
     def hear(self, data: bytes) -> None:
         """Pass a message to the worker."""
@@ -140,24 +136,17 @@ class Actors(Staff):
         self._cluster = cluster
         self.capacity = cluster.capacity
 
-    def hire(
-        self,
-        search: Divisible,
-        budget: Budget,
-        numbers: Sharing,
-        others: Sequence[Member],
-        parts: int,
-        number: int,
-    ) -> Actor:
+    def hire(self, work: Work, others: Sequence[Member], parts: int) -> Actor:
         import ray
 
         # The proof log is not sent: a copy collects its proofs for its reports.
         try:
-            data = packed(search.copy(_nobody, budget, number))
+            copy = work.search.copy(_nobody, work.budget, work.number)
+            data = packed(work._replace(search=copy))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OSError(f"the search cannot be sent: {error}") from error
         make = ray.remote(max_concurrency=4, **self._cluster.resources)(Node)
-        return Actor(make.remote(data, budget, numbers, number))
+        return Actor(make.remote(data))
 
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
         import ray

@@ -20,9 +20,9 @@ from torch import Tensor
 from fgp_vnn.base.story import LOG, Stage, Teller, tell
 from fgp_vnn.base.words import plural
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.engine.parallel.forks import Forks
 from fgp_vnn.engine.parallel.messages import packed, unpacked
-from fgp_vnn.engine.parallel.processes import Member, Staff
+from fgp_vnn.engine.parallel.processes import Forks, Member, Staff
+from fgp_vnn.engine.parallel.worker import Work
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.strategy import COMMON, Sharing
 
@@ -120,11 +120,8 @@ class Crew:
 
     def _hire(self) -> None:
         self._hired += 1
-        others, parts = list(self._tasks), self._jobs + 1
-        member = self._staff.hire(
-            self._search, self._share, self._numbers, others, parts, self._hired
-        )
-        self._tasks[member] = None
+        work = Work(self._search, self._share, self._numbers, self._hired)
+        self._tasks[self._staff.hire(work, list(self._tasks), self._jobs + 1)] = None
 
     def _dismiss(self, member: Member) -> None:
         """End a worker; its open records go back to the search."""

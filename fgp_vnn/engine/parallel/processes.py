@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,10 @@ import torch
 
 from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import only_watched
-from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.host import share_limits
 from fgp_vnn.engine.parallel.messages import packed, unpacked
-from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.strategy import COMMON, Sharing
+from fgp_vnn.engine.parallel.worker import Work, Worker
+from fgp_vnn.strategy import COMMON
 
 
 def can_fork() -> bool:
@@ -72,18 +71,9 @@ class Staff(ABC):
     """A source of worker processes."""
 
     @abstractmethod
-    def hire(
-        self,
-        search: Divisible,
-        budget: Budget,
-        numbers: Sharing,
-        others: Sequence[Member],
-        parts: int,
-        number: int,
-    ) -> Member:
-        """Start a worker for parts of a search, within a budget, beside the workers `others`. It
-        may use one of `parts` equal parts of the memory that limits leave; its copy of the search
-        gets this number. Raises OSError if no worker can start."""
+    def hire(self, work: Work, others: Sequence[Member], parts: int) -> Member:
+        """Start a worker beside the workers `others`. It may use one of `parts` equal parts of the
+        memory that limits leave. Raises OSError if no worker can start."""
 
     @abstractmethod
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
@@ -162,6 +152,18 @@ def fork(
         os._exit(0)
 
 
+class Forks(Staff):
+    """Workers that are forks of this process."""
+
+    def hire(self, work: Work, others: Sequence[Member], parts: int) -> Process:
+        own = [other for other in others if isinstance(other, Process)]
+        return fork(lambda connection: Worker(connection, work).serve(), own, parts)
+
+    def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
+        lines = {m.connection: m for m in members if isinstance(m, Process)}
+        return [lines[line] for line in wait(list(lines), seconds) if isinstance(line, Connection)]
+
+
 def _set_timeout(connection: Connection, seconds: float) -> None:
     """Let reads and writes fail after this many seconds without a byte: a stopped process keeps its
     end open, and neither reads nor writes."""
@@ -169,13 +171,6 @@ def _set_timeout(connection: Connection, seconds: float) -> None:
     with socket.socket(fileno=os.dup(connection.fileno())) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-
-
-def end_with(connection: Connection) -> None:
-    """End this process when the process at the other end of the connection ends."""
-    with suppress(EOFError, OSError):
-        connection.recv_bytes()
-    os._exit(0)
 
 
 def _settle_in(parts: int) -> None:

@@ -23,7 +23,7 @@ from fgp_vnn.base.spread import Led, Piece, Result, Spread
 from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import start_watching
 from fgp_vnn.engine.parallel.messages import packed, unpacked
-from fgp_vnn.engine.parallel.processes import Process, end_with, fork
+from fgp_vnn.engine.parallel.processes import Process, fork
 from fgp_vnn.strategy import COMMON
 
 
@@ -71,30 +71,36 @@ class ForkedSpread(_Measured):
     ) -> None:
         super().__init__(ways, least_work, rate)
         self._stalled = stalled
-        self._led: Callable[[_Copy, Connection], None] | None = None  # what a lasting fork runs
+        self._led: Callable[[_Copy, Connection], None] | None = None  # what a fork runs
+        self._lasts = False  # whether forks receive the results, to continue
         self._first = rate  # rate when `lead` was called
         self._past: list[_Done] = []  # batches of `lead` from before the first fork
         self._batches = 0  # batches done since `lead` was called
         self._processes: list[Process] = []
 
     def lead(self, work: Callable[[Spread], Led]) -> Led:
-        self._led, self._first = partial(_follow, work), self._rate
+        return self._lead(work, lasts=True)
+
+    def _lead(self, work: Callable[[Spread], Led], *, lasts: bool) -> Led:
+        self._led, self._first, self._lasts = partial(_follow, work), self._rate, lasts
         self._past, self._batches = [], 0
         try:
             return work(self)
         finally:
-            self._led, self._past, self._batches = None, [], 0
+            self._led, self._past = None, []
             self._end()
 
     def __call__(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
     ) -> Iterable[Result]:
+        if self._led is None:  # forks for this batch alone
+            return self._lead(lambda spread: spread(work, pieces), lasts=False)
         ways, rate = self._shares(pieces), self._rate
         results: dict[int, Result] = {}
         begin = time.monotonic()
         try:
             if ways > 1 and not self._processes:
-                self._begin(work, pieces, ways)
+                self._begin(self._led, self.ways if self._lasts else ways)
             results |= {i: work(pieces[i]) for i in range(0, len(pieces), ways)}
             spent = time.monotonic() - begin
             rate = spent * ways / max(_size(pieces), 1)
@@ -104,22 +110,16 @@ class ForkedSpread(_Measured):
                 results |= zip(numbers, self._checked(said, pieces, len(numbers)), strict=True)
         except (EOFError, OSError) as error:
             self._lose(error)
-        finally:
-            if self._led is None:
-                self._end()
         self._rate = rate
         found = [results[i] if i in results else work(piece) for i, piece in enumerate(pieces)]
         self._tell(_Done(found, rate))
         return found
 
-    def _begin(self, work: Callable[[Any], Any], pieces: Sequence[Any], ways: int) -> None:
-        """Fork the processes for this batch, or inside `lead` for all batches from now on."""
-        for way in range(1, ways if self._led is None else self.ways):
-            job: Callable[[Connection], None] = partial(_do, work, pieces, way, ways)
-            if self._led is not None:
-                copy = _Copy(self.ways, self._least_work, self._first, way, self._past)
-                job = partial(self._led, copy)
-            self._processes.append(fork(job, self._processes, self.ways))
+    def _begin(self, led: Callable[[_Copy, Connection], None], ways: int) -> None:
+        """Fork the processes for all batches from now on."""
+        for way in range(1, ways):
+            copy = _Copy(self.ways, self._least_work, self._first, way, self._past)
+            self._processes.append(fork(partial(led, copy), self._processes, self.ways))
         self._past = []
 
     def _checked(self, said: Any, pieces: Sequence[Any], count: int) -> Sequence[Any]:
@@ -131,7 +131,7 @@ class ForkedSpread(_Measured):
 
     def _tell(self, done: _Done) -> None:
         """Send the results of a batch to the lasting forks, so that they continue."""
-        if self._led is None:
+        if self._led is None or not self._lasts:
             return
         self._batches += 1
         if not self._processes:
@@ -147,7 +147,7 @@ class ForkedSpread(_Measured):
     def _lose(self, error: Exception) -> None:
         """Continue without lasting forks: later batches start processes of their own."""
         LOG.warning("a process is left out: %s", error or "it has ended early")
-        self._led, self._batches = None, 0
+        self._led = None
         self._end()
 
     def _end(self) -> None:
@@ -157,8 +157,8 @@ class ForkedSpread(_Measured):
 
 
 class _Copy(_Measured):
-    """The spread in a lasting fork: does one part of each batch of a function that the main process
-    runs too."""
+    """The spread in a fork: does one part of each batch of a function that the main process runs
+    too. After the last batch it waits until that process ends it."""
 
     def __init__(
         self, ways: int, least_work: float, rate: float, part: int, past: Sequence[_Done]
@@ -197,19 +197,6 @@ def _follow(work: Callable[[Spread], Any], copy: _Copy, connection: Connection) 
     copy.line = connection
     start_watching("parent", copy.listen, connection)
     work(copy)
-
-
-def _do(
-    work: Callable[[Piece], Result],
-    pieces: Sequence[Piece],
-    way: int,
-    ways: int,
-    connection: Connection,
-) -> None:
-    """Do one part of a batch outside `lead`, which is the only batch of its process (number 0)."""
-    start_watching("parent", end_with, connection)
-    connection.send_bytes(packed((0, list(pieces), [work(piece) for piece in pieces[way::ways]])))
-    time.sleep(60)  # until the main process has read it and ends this one
 
 
 def _size(pieces: Sequence[Any]) -> int:

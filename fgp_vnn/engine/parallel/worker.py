@@ -6,7 +6,7 @@ import os
 import queue
 import time
 import traceback
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -28,6 +28,15 @@ class Line(Protocol):
         """The next message; raises EOFError or OSError if the other process is gone."""
 
 
+class Work(NamedTuple):
+    """What a worker process is started with."""
+
+    search: Divisible  # of which the worker makes a copy
+    budget: Budget
+    numbers: Sharing
+    number: int  # of the copy
+
+
 class Worker:
     """A copy of a search, and a line to the main process, which hands out its parts.
 
@@ -38,18 +47,19 @@ class Worker:
     ("failed", why), after which it ends. After a report that keeps no records, it waits for work.
     """
 
-    def __init__(self, line: Line, numbers: Sharing) -> None:
-        self._line, self._numbers = line, numbers
+    def __init__(self, line: Line, work: Work) -> None:
+        self._line, self._given, self._numbers = line, work, work.numbers
         self._tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._other_idle = False  # whether another worker is idle
         self._wanted = False  # whether a report is wanted
 
-    def serve(self, search: Divisible, budget: Budget, part: int) -> None:
+    def serve(self) -> None:
         """Work on the records that the main process hands out, until it ends."""
         start_watching("parent", self._listen)
         try:
-            copy = search.copy(self._confirm, budget, part)
+            search, budget, _, number = self._given
+            copy = search.copy(self._confirm, budget, number)
             with torch.no_grad():
                 while True:
                     self._work(copy, unpacked(self._tasks.get()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
 from torch import Tensor
 
@@ -37,7 +39,7 @@ class Boundaries:
         self._waiting: list[tuple[Tensor, Tensor]] = []  # packed patterns and disjuncts
         self._unsettled = self._waits = 0
         self.gaps: list[Gap] = []  # of the boundaries that programs left open
-        self.statistics: dict[str, int] = {"lps": 0} if (last or first).lp else {}
+        self.statistics = Counter({"lps": 0} if (last or first).lp else {})
 
     @property
     def open(self) -> int:
@@ -85,7 +87,7 @@ class Boundaries:
         )
         at, domain = (row + system.neurons, region[pair]), system.domain
         points = project_onto_half_spaces(domain, forms.rows[at], forms.values[at])
-        self._count("projections", len(points))
+        self.statistics["projections"] += len(points)
         beyond = [domain.project(torch.lerp(domain.center, points, s)) for s in self._overshoots]
         return self._offer(torch.cat(beyond))
 
@@ -95,7 +97,7 @@ class Boundaries:
         """A counterexample in one of the pairs, or which pairs [pairs] are closed."""
         spaces = self._ground.spaces(regions, disjunct, region)
         if effort.steps:
-            self._count("alternations", len(disjunct))
+            self.statistics["alternations"] += len(disjunct)
         domain, goals = self._ground.system.domain, len(self._ground.query.disjunct)
 
         def proves(polyhedron: int, multipliers: Tensor) -> bool:
@@ -104,13 +106,10 @@ class Boundaries:
         settled = settle(domain, spaces, goals, self._offer, self._budget, effort, proves)
         self.gaps += settled.gaps
         if effort.lp:
-            self._count("lps", settled.lps)
+            self.statistics["lps"] += settled.lps
         return settled.found, settled.closed
 
     def _offer(self, points: Tensor) -> Counterexample | None:
         query = self._ground.query
         how = self._first.how.offer
         return offer(query, self._confirm, points, query.network(points), how)
-
-    def _count(self, name: str, count: int) -> None:
-        self.statistics[name] = self.statistics.get(name, 0) + count

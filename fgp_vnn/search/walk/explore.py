@@ -19,7 +19,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.halfspaces import HalfSpaces
-from fgp_vnn.regions.region_halfspaces import system_spaces
+from fgp_vnn.regions.region_halfspaces import oriented
 from fgp_vnn.regions.triangular import RegionForms, Triangular, triangular
 from fgp_vnn.search.walk.patterns import Neighbours, Patterns
 from fgp_vnn.strategy import RegionBatch
@@ -76,7 +76,9 @@ class Ground:
     def spaces(self, regions: Regions, disjunct: Tensor, region: Tensor) -> HalfSpaces:
         """The part of each pair's region that meets its disjunct."""
         _, sign, forms = regions
-        return system_spaces(self.query, self.system, forms, sign, disjunct, region)
+        rows, values = forms.rows[:, region].transpose(0, 1), forms.values[:, region].T
+        spaces = HalfSpaces(rows, values, self.system.error.expand_as(values))
+        return oriented(self.query, spaces, sign[:, region].T, disjunct)
 
 
 @dataclass(frozen=True, eq=False)

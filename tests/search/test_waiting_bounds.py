@@ -13,7 +13,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.network.model import Dense
-from fgp_vnn.search.rebound import empty_ones, over_caps
+from fgp_vnn.search.waiting_bounds import empty_ones, over_caps
 from tests.domain.test_caps import in_ball, normals
 from tests.helpers.small_networks import random_network, random_point
 

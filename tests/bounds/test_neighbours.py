@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from fgp_vnn.search.neighbours import neighbours
+from fgp_vnn.bounds.cone import neighbours
 
 
 def bands(count: int, width: int) -> torch.Tensor:
