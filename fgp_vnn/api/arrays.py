@@ -136,8 +136,7 @@ def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> 
         raise InputError(f"{what} has values that are not finite")
     if array.size == inputs:
         check_layout(what, array.shape, shape)
-        flat: Doubles = array.reshape(-1)
-        return flat
+        return array.reshape(-1)
     own = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
     if array.ndim == 1 and len(own) > 1 and len(array) == own[0]:
         array = array.reshape(-1, *[1] * (len(own) - 1))  # one value per channel

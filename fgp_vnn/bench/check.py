@@ -129,8 +129,7 @@ class OnnxFile:
             y = self._session.run(None, {self._input.name: shaped})[0]
         except Exception as error:
             raise InputError(f"{self._path}: onnxruntime fails: {one_line(error)}") from error
-        flat: Vector = np.asarray(y).reshape(-1)
-        return flat
+        return np.asarray(y).reshape(-1)
 
     def _fitting(self, size: int) -> tuple[int, ...]:
         if int(np.prod(self.shape)) != size:

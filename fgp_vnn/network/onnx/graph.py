@@ -214,8 +214,7 @@ def axes_of(graph: Graph, node: NodeProto) -> list[int]:
 
 def make_node(kind: str, inputs: Sequence[str], output: str, **attribute: Any) -> NodeProto:
     """A node with one output."""
-    node: NodeProto = helper.make_node(kind, list(inputs), [output], **attribute)
-    return node
+    return helper.make_node(kind, list(inputs), [output], **attribute)
 
 
 def label(node: NodeProto) -> str:
