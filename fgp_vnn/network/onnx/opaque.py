@@ -18,15 +18,13 @@ from onnx import GraphProto, ModelProto, numpy_helper
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.program import nodes_in
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.convert import convert_whole
-from fgp_vnn.network.onnx.graph import label
 from fgp_vnn.network.onnx.load import parse
-from fgp_vnn.network.onnx.read import RANDOM, ends_of, input_shape, read_graph
+from fgp_vnn.network.onnx.read import check_random, ends_of, input_shape, read_graph
 from fgp_vnn.network.onnx.runtime import Runtime
 
 # ONNX operators whose slope is 0 wherever they have one.
@@ -144,12 +142,10 @@ def _as_written(model: ModelProto) -> Converted:
 
 def _check_fixed(model: ModelProto) -> None:
     """Refuse a program that may return different results for the same input."""
-    graphs = [model.graph, *model.functions]
     false = set(_false_constants(model.graph))
-    for node in (node for graph in graphs for node in nodes_in(graph)):
-        mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
-        if node.op_type in RANDOM or (mode and mode not in false):
-            raise UnsupportedError(f"{label(node)} gives random values")
+    for graph in (model.graph, *model.functions):
+        for node in nodes_in(graph):
+            check_random(node, false.__contains__)
 
 
 def _false_constants(graph: GraphProto) -> Iterator[str]:
