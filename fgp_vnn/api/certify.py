@@ -144,7 +144,6 @@ class Certifier(Classifier):
     def _robustness(
         self, center: Center, verdict: Verdict, seconds: float, given: Given
     ) -> Robustness:
-        """Convert a verdict to a `Robustness`."""
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,

@@ -111,7 +111,6 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add --device and --seed."""
     add = parser.add_argument
     add(
         "--device",
@@ -146,7 +145,6 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the option that chooses the competition's rules."""
     from fgp_vnn.bench.rules import NEWEST, RULES
 
     parser.add_argument(
@@ -198,7 +196,6 @@ class _Interval(argparse.Action):
 
 
 def add_clip(parser: argparse.ArgumentParser) -> None:
-    """Add --clip, the range of valid inputs."""
     parser.add_argument(
         "--clip",
         type=finite,
@@ -210,7 +207,6 @@ def add_clip(parser: argparse.ArgumentParser) -> None:
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
-    """Add --threads."""
     parser.add_argument(
         "--threads",
         type=threads,
@@ -220,7 +216,6 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 
 def set_threads(threads: int) -> None:
-    """Set the number of threads that torch uses."""
     import torch
 
     torch.set_num_threads(threads)

@@ -195,7 +195,6 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def describe(summary: dict[str, Any]) -> str:
-    """The summary in a few lines."""
     counts = ", ".join(f"{summary[s]} {s.replace('_', ' ')}" for s in STATUSES)
     points = plural(summary["points"], "point")
     lines = [f"{points}: {counts}; median {summary['median_seconds']:.4f} s"]

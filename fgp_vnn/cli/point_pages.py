@@ -26,7 +26,6 @@ DRAWN = {
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add --report."""
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write an HTML report (default: none)"
     )

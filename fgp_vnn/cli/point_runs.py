@@ -58,7 +58,6 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_point_arguments(args: argparse.Namespace) -> None:
-    """Check the options before anything is loaded."""
     if args.output is not None:
         check_output(args.output, resume=args.resume)
     elif args.resume:

@@ -92,7 +92,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_arguments(args: argparse.Namespace) -> None:
-    """Check the options before the work begins."""
     check_point_arguments(args)
     if args.exact and args.gap is not None:
         raise InputError("--exact does not use --gap: give one of them")
@@ -130,7 +129,6 @@ def shown(point: Point) -> Callable[[float, float], None]:
 
 
 def radius_row(point: Point, result: Radius) -> dict[str, Any]:
-    """One row of the output."""
     row = {"point": point.number, "y": point.y, **result.as_dict()}
     row["seconds"] = round(result.seconds, 6)
     example = row.pop("counterexample", None)

@@ -63,7 +63,6 @@ def write_report(folder: Path, *, ours: str | None = None, year: int | None = No
 
 
 def run_page(results: RunResults, mine: str) -> str:
-    """Return the HTML text of the page."""
     runs, folder = results.runs, results.folder
     conflicts, keys = disagreements(runs, results.rules), all_keys(runs)
     conflicting = {conflict.key for conflict in conflicts}
@@ -86,7 +85,6 @@ def run_page(results: RunResults, mine: str) -> str:
 
 
 def disagreements_section(conflicts: Sequence[Disagreement], instances: int) -> Section:
-    """Return the section about wrong and contradicting verdicts."""
     values = {"conflicts": conflicts, "instances": instances, "shown": SHOWN_CONFLICTS}
     return Section("disagreements", "Disagreements", "disagreements.html", values)
 

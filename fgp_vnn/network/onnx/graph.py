@@ -195,7 +195,6 @@ def last_node(nodes: Iterable[NodeProto], output: str) -> NodeProto | None:
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:
-    """A node's attributes by name."""
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 

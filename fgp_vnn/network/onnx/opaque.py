@@ -45,12 +45,10 @@ class Opaque:
 
     @property
     def inputs(self) -> int:
-        """The number of inputs."""
         return prod(self.input_shape)
 
     @property
     def outputs(self) -> int:
-        """The number of outputs."""
         return prod(self.output_shape)
 
     @property
