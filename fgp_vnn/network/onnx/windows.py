@@ -19,7 +19,7 @@ def extents(w: Writer) -> tuple[list[int], list[int]]:
 
 
 def rule_of(w: Writer) -> bytes:
-    """How a node is padded: NOTSET (by given widths), VALID (not at all), SAME_UPPER, SAME_LOWER."""
+    """How a node is padded: NOTSET (by its pads), VALID (not at all), SAME_UPPER, SAME_LOWER."""
     return bytes(w.given.get("auto_pad", b"NOTSET"))
 
 
