@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -23,6 +24,9 @@ from fgp_vnn.cli.arguments import add_rules, whole
 from fgp_vnn.cli.bench import add_selection, choose, default_out, stop_on_termination
 from fgp_vnn.cli.output import complain
 from fgp_vnn.cli.score_lines import disagreement_line, score_csv, score_lines
+
+if TYPE_CHECKING:
+    from fgp_vnn.bench.comparison import Comparison
 
 EXAMPLE = "fgp-vnn compare benchmarks/mnist_fc --tool ours=. --tool other=/opt/other"
 
@@ -82,7 +86,11 @@ def run(args: argparse.Namespace) -> int:
     except (KeyboardInterrupt, OSError):
         complain(f"the results so far are in {args.out}: the same command resumes")
         raise
-    return _report(args, instances, console) or _complain_of_failed(args, sources.tools, instances)
+    from fgp_vnn.bench.comparison import read_comparison
+
+    found = read_comparison(args.out)
+    found = replace(found, runs=within(found.runs, {instance.key for instance in instances}))
+    return _report(args, found, len(instances), console) or _complain_of_failed(found, sources)
 
 
 @dataclass(frozen=True)
@@ -120,16 +128,18 @@ def _run_all(
     """Run the instances that have no result yet; before and after, write the description of the
     comparison (tools, machines, rules)."""
     from fgp_vnn.bench.compare import measure_startup, published, run_tools, write_published
-    from fgp_vnn.bench.comparison import earlier_runs, machine_words, read_rules, write_comparison
+    from fgp_vnn.bench.comparison import COMPARISON, machine_words, rules_of, write_comparison
     from fgp_vnn.bench.facts import provenance, revision
+    from fgp_vnn.bench.journal import RUNS, read_settings
 
     out, made = args.out, provenance(args.command_line, "cold")
+    before = read_settings(out, COMPARISON)
     tables = {name: published(path, instances, truth) for name, path in sources.tables.items()}
     for name, records in tables.items():
         write_published(out / name, records)
     revisions = {tool.name: revision(tool.scripts / "run_instance.sh") for tool in sources.tools}
-    runs = [*earlier_runs(out), made]
-    year, benchmark = args.rules or read_rules(out).year, str(args.benchmark.resolve())
+    runs = [*before.get(RUNS, []), made]
+    year, benchmark = args.rules or rules_of(before).year, str(args.benchmark.resolve())
 
     def write_description() -> None:
         timings = _timings(sources, tables, out, machine_words(made))
@@ -175,19 +185,15 @@ def _timings(
     return timings
 
 
-def _report(args: argparse.Namespace, instances: Sequence[Instance], console: Terminal) -> int:
+def _report(args: argparse.Namespace, found: Comparison, instances: int, console: Terminal) -> int:
     """Print scores, times and disagreements of all results; return 1 if a verdict is wrong."""
-    from fgp_vnn.bench.comparison import read_rules, read_runs, read_timings
-
-    out = args.out
-    rules, timings = read_rules(out), read_timings(out)
-    runs = within(read_runs(out), {instance.key for instance in instances})
+    runs, rules, timings = found.runs, found.rules, found.timings
     table, conflicts = scores(runs, rules), disagreements(runs, rules)
-    write_bytes(out / "summary.csv", score_csv(table).encode(), "summary")
+    write_bytes(args.out / "summary.csv", score_csv(table).encode(), "summary")
     if not args.quiet:
         for row in score_lines(table):
             console.print(row, soft_wrap=True)
-        lines = [f"{rules}; {known_answers(runs, rules)} of {len(instances)} answers are known"]
+        lines = [f"{rules}; {known_answers(runs, rules)} of {instances} answers are known"]
         lines += [f"{tool}: {timing}" for tool, timing in timings.items()]
         first, *others = runs
         lines += [str(speed(runs, timings, (first, other), rules)) for other in others]
@@ -198,22 +204,17 @@ def _report(args: argparse.Namespace, instances: Sequence[Instance], console: Te
     return 1 if any(conflict.wrong for conflict in conflicts) else 0
 
 
-def _complain_of_failed(
-    args: argparse.Namespace, tools: Sequence[Tool], instances: Sequence[Instance]
-) -> int:
+def _complain_of_failed(found: Comparison, sources: _Sources) -> int:
     """Name each tool that failed on or declined every instance; return 2 if these are all tools."""
-    from fgp_vnn.bench.comparison import read_runs
-
-    runs = within(read_runs(args.out), {instance.key for instance in instances})
     failed = 0
-    for tool in tools:
-        records = runs[tool.name].values()
+    for tool in sources.tools:
+        records = found.runs[tool.name].values()
         if all(r.result == "error" or r.reason.startswith(DECLINED) for r in records):
             failed += 1
             *_, last = (record.reason for record in records)
-            again = f"delete {args.out / tool.name} to run it again"
+            again = f"delete {found.folders[tool.name]} to run it again"
             complain(f"{tool.name} did not run on any instance: {last} ({again})")
-    return 2 if tools and failed == len(tools) else 0
+    return 2 if failed and failed == len(sources.tools) else 0
 
 
 def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:
