@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.leash import kill_group
 from fgp_vnn.bench.printed import last_line, printed
+from fgp_vnn.bench.record import Answer
 from fgp_vnn.bench.tables import file_name
 from fgp_vnn.budget.host import held_memory
 

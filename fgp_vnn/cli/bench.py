@@ -13,11 +13,11 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
-from fgp_vnn.bench.answer import Solver
 from fgp_vnn.bench.facts import provenance
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
 from fgp_vnn.bench.journal import CERTIFICATES
+from fgp_vnn.bench.pool import Solver
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.run import Plan, Summary, default_memory
 from fgp_vnn.bench.run import run as run_plan
