@@ -16,8 +16,7 @@ from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Disagreement, Runs, all_keys, disagreements
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.report.figures import PAGE, PAPER, plots_section, save
-from fgp_vnn.report.libraries import check_libraries
-from fgp_vnn.report.page import Bar, Page, Section, decided_bar, facts_line, render
+from fgp_vnn.report.page import Bar, Page, Section, check_libraries, decided_bar, facts_line, render
 from fgp_vnn.report.pictures import MAX_PICTURES, Picture, counterexample_picture, pictures_section
 from fgp_vnn.report.run_plots import run_plots
 from fgp_vnn.report.run_tables import (
