@@ -19,11 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.extend(
-    str(root / "scripts")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
-)
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import torch
