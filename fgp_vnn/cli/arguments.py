@@ -165,11 +165,7 @@ def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
 def add_limits(parser: argparse.ArgumentParser, per: str = "") -> None:
     """Add --timeout and --memory; `per` says what the time limit is for."""
     add = parser.add_argument
-    add(
-        "--timeout",
-        type=seconds,
-        help=f"time limit in seconds{per} (default: no limit)",
-    )
+    add("--timeout", type=seconds, help=f"time limit in seconds{per} (default: no limit)")
     add(
         "--memory",
         type=gigabytes,

@@ -154,10 +154,7 @@ def line(row: dict[str, Any]) -> str:
     )
 
 
-_ENDED = {
-    "max": "certified up to --max",
-    "memory": "out of memory (give --memory a lower number)",
-}
+_ENDED = {"max": "certified up to --max", "memory": "out of memory (give --memory a lower number)"}
 
 
 def _upper(upper: float) -> str:

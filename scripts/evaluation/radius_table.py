@@ -138,11 +138,7 @@ def run_network(args: argparse.Namespace, name: str, model: Path) -> list[Triple
 
 
 def _run(
-    args: argparse.Namespace,
-    name: str,
-    model: Path,
-    points: Points,
-    engine: str,
+    args: argparse.Namespace, name: str, model: Path, points: Points, engine: str
 ) -> list[PointRadius]:
     """The radii by one engine, from its file if they are there already."""
     certifier = Certifier.of(model, engine=engine)
