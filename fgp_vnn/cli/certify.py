@@ -88,10 +88,9 @@ def run(args: argparse.Namespace) -> int:
     check_drawn("report", args.report)
     settings = _settings(args)
     with leave_on_interrupt():
-        run = PointRun.of(args, settings, args.epsilon)
         options = ball_options(args) | {"epsilon": args.epsilon}
         fixed = run_settings(args.model, args.points, options, settings)
-        run.open(args, COLUMNS, fixed)
+        run = PointRun.of(args, settings, args.epsilon, COLUMNS, fixed)
 
     def finish(rows: list[dict[str, Any]]) -> None:
         summary = summarise(rows)

@@ -74,13 +74,10 @@ def run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
         make_settings("radius", chosen)
-        run = PointRun.of(args, chosen, args.max)
-        options = ball_options(args) | {
-            "maximum": args.max,
-            "gap": EXACT if args.exact else args.gap,
-        }
+        gap = EXACT if args.exact else args.gap
+        options = ball_options(args) | {"maximum": args.max, "gap": gap}
         settings = run_settings(args, options)
-        run.open(args, COLUMNS, settings)
+        run = PointRun.of(args, chosen, args.max, COLUMNS, settings)
 
     with run.finishing(args.output, lambda rows: finish(args, rows, run, settings)):
         for point in run.waiting():
