@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.activations.curve import EPS, Curve, Function, Piece, one
+from fgp_vnn.network.activations.curve import EPS, Curve, Function, Piece, of_piece, one
 from fgp_vnn.network.activations.sigmoids import sigmoid
 
 
@@ -81,9 +81,7 @@ def _softplus(z: Tensor) -> Tensor:
     return torch.log1p(torch.exp(-z.abs())) + z.clamp(min=0)
 
 
-SOFTPLUS = Curve(
-    "Softplus", _softplus, sigmoid, (Piece(1, _softplus, sigmoid, 16, _size, one),), (0.0, inf)
-)
+SOFTPLUS = of_piece("Softplus", Piece(1, _softplus, sigmoid, 16, _size, one), (0.0, inf))
 
 
 def elu(alpha: float, scale: float = 1.0, stretch: float = 1.0, name: str = "Elu") -> Curve:
