@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.robustness import Robustness, other_class
 from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
@@ -36,7 +37,6 @@ from fgp_vnn.strategy import COMMON
 
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
-    from fgp_vnn.base.robustness import Robustness
 
 REASONS = 5  # how many reasons for undecided points are printed, the most frequent first
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
@@ -163,8 +163,6 @@ def certify_row(
         counterexample = certifier.attack(point.x, **(options | {"timeout": left}))
         row["attacked"] = "broken" if counterexample is not None else "stands"
     if counterexample is not None:
-        from fgp_vnn.base.robustness import other_class
-
         row["counterexample_label"] = other_class(counterexample.y, result.label)
         row["counterexample"] = [float(value) for value in counterexample.x]
     return row

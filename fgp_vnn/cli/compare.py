@@ -7,26 +7,40 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.bench.compare import (
+    measure_startup,
+    published,
+    read_startup,
+    run_tools,
+    write_published,
+)
+from fgp_vnn.bench.comparison import (
+    COMPARISON,
+    Comparison,
+    machine_words,
+    read_comparison,
+    rules_of,
+    run_timing,
+    write_comparison,
+)
+from fgp_vnn.bench.facts import provenance, revision
 from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.journal import RUNS, read_settings
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import disagreements, known_answers, scores, within
 from fgp_vnn.bench.tables import Truth
 from fgp_vnn.bench.timing import Timing, speed
-from fgp_vnn.bench.tools import DECLINED, Tool
+from fgp_vnn.bench.tools import DECLINED, Tool, find_tool
 from fgp_vnn.cli.arguments import add_rules, whole
 from fgp_vnn.cli.bench import add_selection, choose, default_out, stop_on_termination
 from fgp_vnn.cli.output import complain
 from fgp_vnn.cli.score_lines import disagreement_line, score_csv, score_lines
-
-if TYPE_CHECKING:
-    from fgp_vnn.bench.comparison import Comparison
 
 EXAMPLE = "fgp-vnn compare benchmarks/mnist_fc --tool ours=. --tool other=/opt/other"
 
@@ -86,8 +100,6 @@ def run(args: argparse.Namespace) -> int:
     except (KeyboardInterrupt, OSError):
         complain(f"the results so far are in {args.out}: the same command resumes")
         raise
-    from fgp_vnn.bench.comparison import read_comparison
-
     found = read_comparison(args.out)
     found = replace(found, runs=within(found.runs, {instance.key for instance in instances}))
     return _report(args, found, len(instances), console) or _complain_of_failed(found, sources)
@@ -104,8 +116,6 @@ class _Sources:
 
 def _sources(args: argparse.Namespace) -> _Sources:
     """Return the tools and tables that the options name; raise InputError if they do not fit."""
-    from fgp_vnn.bench.tools import find_tool
-
     folders, files = _pairs("--tool", args.tool), _pairs("--results", args.results)
     about = _pairs("--about", args.about)
     if not (folders or files):
@@ -127,11 +137,6 @@ def _run_all(
 ) -> None:
     """Run the instances that have no result yet; before and after, write the description of the
     comparison (tools, machines, rules)."""
-    from fgp_vnn.bench.compare import measure_startup, published, run_tools, write_published
-    from fgp_vnn.bench.comparison import COMPARISON, machine_words, rules_of, write_comparison
-    from fgp_vnn.bench.facts import provenance, revision
-    from fgp_vnn.bench.journal import RUNS, read_settings
-
     out, made = args.out, provenance(args.command_line, "cold")
     before = read_settings(out, COMPARISON)
     tables = {name: published(path, instances, truth) for name, path in sources.tables.items()}
@@ -163,9 +168,6 @@ def _timings(
 ) -> dict[str, Timing]:
     """Return how the times of each tool were measured, by name. A tool whose earlier results name
     no machine gets `here`; for a published table, --about precedes what its folder says."""
-    from fgp_vnn.bench.compare import read_startup
-    from fgp_vnn.bench.comparison import run_timing
-
     timings = {}
     for tool in sources.tools:
         measured = run_timing(out / tool.name)
