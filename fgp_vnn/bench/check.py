@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -121,17 +122,14 @@ class OnnxFile:
 
     def run(self, x: Vector) -> Vector:
         """Return the outputs [outputs] at x [inputs], both flat in C order."""
-        shaped = x.astype(_TYPES[self._input.type]).reshape(self._fitting(x.size))
+        if prod(self.shape) != x.size:
+            raise InputError(f"{self._path}: takes {self.shape}, got {plural(x.size, 'value')}")
+        shaped = x.astype(_TYPES[self._input.type]).reshape(self.shape)
         try:
             y = self._session.run(None, {self._input.name: shaped})[0]
         except Exception as error:
             raise InputError(f"{self._path}: onnxruntime fails: {one_line(error)}") from error
         return np.asarray(y).reshape(-1)
-
-    def _fitting(self, size: int) -> tuple[int, ...]:
-        if int(np.prod(self.shape)) != size:
-            raise InputError(f"{self._path}: takes {self.shape}, got {plural(size, 'value')}")
-        return self.shape
 
 
 def _outside(digits: Sequence[tuple[Case, NDArray[np.float64]]]) -> str:

@@ -110,9 +110,9 @@ def load_opaque(source: Path | str | bytes) -> Opaque:
     runtime = Runtime(data, shape)
     given = runtime.output_shape()
     two = torch.zeros(2, *shape)
-    for convert in (_cleaned, _as_written):
+    for clean in (True, False):
         try:
-            module, softmax = convert(model)
+            module, softmax = _cleaned(model) if clean else (convert_whole(model), None)
             with _Counted() as counted:
                 found = torch.vmap(module)(two)
             fits = found.numel() == 2 * prod(given)
@@ -124,18 +124,11 @@ def load_opaque(source: Path | str | bytes) -> Opaque:
     return Opaque(runtime, shape, given, None, None, prod(shape) + prod(given))
 
 
-Converted = tuple[nn.Module, str | None]  # the module, and the final softmax that it leaves out
-
-
-def _cleaned(model: ModelProto) -> Converted:
-    """The module of the graph with literal shapes and without a final softmax."""
+def _cleaned(model: ModelProto) -> tuple[nn.Module, str | None]:
+    """The module of the graph with literal shapes and without a final softmax, and that softmax."""
     graph = read_graph(raise_opset(model))
     softmax = clean_graph(graph)
     return convert_whole(graph.model(single=True)), softmax
-
-
-def _as_written(model: ModelProto) -> Converted:
-    return convert_whole(model), None
 
 
 def _check_fixed(model: ModelProto) -> None:
