@@ -101,8 +101,8 @@ def real_array(values: Any, what: str) -> NDArray[Any]:
             if any(value is None or isinstance(value, str) for value in array.flat):
                 raise TypeError
             array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be an array of numbers") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} must be an array of numbers of float64") from None
     if array.dtype.kind not in "fiub":
         kind = "text" if array.dtype.kind in "US" else array.dtype
         raise InputError(f"{what} must be real numbers, not {kind}")
@@ -136,8 +136,7 @@ def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> 
         raise InputError(f"{what} has values that are not finite")
     if array.size == inputs:
         check_layout(what, array.shape, shape)
-        flat: Doubles = array.reshape(-1)
-        return flat
+        return array.reshape(-1)
     own = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
     if array.ndim == 1 and len(own) > 1 and len(array) == own[0]:
         array = array.reshape(-1, *[1] * (len(own) - 1))  # one value per channel
@@ -175,9 +174,10 @@ def read_classes(y: Any, count: int, outputs: int, what: str = "y") -> list[int]
     """One class number for each of `count` points."""
     array = real_array(y, what).reshape(-1)
     if len(array) != count or not (array == np.floor(array)).all():
-        raise InputError(f"{what} must hold one class number for each of the {count} inputs")
+        wanted = "one class number" if count == 1 else f"{count} class numbers, one for each input"
+        raise InputError(f"{what} must hold {wanted}")
     if (wrong := array[(array < 0) | (array >= outputs)]).size:
-        named = f"{what} names class {int(wrong[0])}"
+        named = f"{what} names class {wrong[0]:.12g}"
         raise InputError(f"{named}; the classes are numbered from 0 to {outputs - 1}")
     return [int(value) for value in array]
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from fgp_vnn.api.cases import box_points, check_fit, compares_only, join_verdicts, load_for
-from fgp_vnn.api.opening import load_compared
+from fgp_vnn.api.models import load_compared
 from fgp_vnn.api.refused import attack_refused
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import OutOfTimeError, UnsupportedError

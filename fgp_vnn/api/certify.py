@@ -13,9 +13,8 @@ import torch
 from numpy.typing import ArrayLike
 
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs, read_number
-from fgp_vnn.api.models import Model, check_single
+from fgp_vnn.api.models import Model, check_single, classes, divide, open_model, space_of
 from fgp_vnn.api.nearness import Nearness, read_near
-from fgp_vnn.api.opening import classes, divide, open_model, space_of
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.radius import Radius
@@ -144,7 +143,6 @@ class Certifier(Classifier):
     def _robustness(
         self, center: Center, verdict: Verdict, seconds: float, given: Given
     ) -> Robustness:
-        """Convert a verdict to a `Robustness`."""
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,

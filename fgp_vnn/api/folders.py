@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fgp_vnn.api.arrays import read_number, read_targets
+from fgp_vnn.api.models import open_model
 from fgp_vnn.api.monotone import monotonicity
-from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.points import Points
 from fgp_vnn.api.properties import check_classifier, robustness
 from fgp_vnn.base.errors import InputError

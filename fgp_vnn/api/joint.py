@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fgp_vnn.api.cases import box_points, check_fit, check_shapes
-from fgp_vnn.api.opening import open_model
+from fgp_vnn.api.models import open_model
 from fgp_vnn.api.written import onnx_of
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.network_list import named_networks

@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 
 from fgp_vnn.api.arrays import read_number
-from fgp_vnn.api.opening import open_model
+from fgp_vnn.api.models import open_model
 from fgp_vnn.api.sets import read_sets
 from fgp_vnn.api.written import onnx_of
 from fgp_vnn.base.errors import InputError

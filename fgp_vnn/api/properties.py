@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fgp_vnn.api.arrays import read_classes, read_inputs, read_numbers
+from fgp_vnn.api.models import open_model, space_of
 from fgp_vnn.api.nearness import read_near
-from fgp_vnn.api.opening import open_model, space_of
 from fgp_vnn.api.refused import program_of
 from fgp_vnn.api.sets import Ball, box_condition, is_pair, read_pair
 from fgp_vnn.base.errors import InputError, UnsupportedError

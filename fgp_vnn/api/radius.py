@@ -7,8 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from fgp_vnn.api.certify import POINT_OPTIONS, Certifier
-from fgp_vnn.api.models import Model
-from fgp_vnn.api.opening import divide
+from fgp_vnn.api.models import Model, divide
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.engine.settings import make_settings
 from fgp_vnn.network import Network

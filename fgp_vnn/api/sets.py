@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from fgp_vnn.api.arrays import read_inputs, read_numbers
+from fgp_vnn.api.models import space_of
 from fgp_vnn.api.nearness import read_near
-from fgp_vnn.api.opening import space_of
 from fgp_vnn.attack.ball_judge import BallPoints
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles

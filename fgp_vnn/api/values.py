@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fgp_vnn.api.arrays import read_number
-from fgp_vnn.api.opening import divide, open_model, with_softmax
+from fgp_vnn.api.models import divide, open_model, with_softmax
 from fgp_vnn.api.sets import InputSet, example_of, read_sets
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped

@@ -12,7 +12,7 @@ from typing import Any
 
 from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, without_name
-from fgp_vnn.api.opening import divide
+from fgp_vnn.api.models import divide
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
 from fgp_vnn.api.written import as_files, note_of

@@ -78,7 +78,6 @@ class _Later:
         self.usual = usual
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """An empty module."""
         return _Deferred(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -94,7 +93,6 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The specification of a module to defer, else None."""
         if name not in self._names:
             return None
         for finder in sys.meta_path:

@@ -98,8 +98,7 @@ def _plain(value: Any) -> Any:
 def flat_values(x: Any) -> NDArray[np.float64]:
     """A numpy array or torch tensor as a flat float64 array."""
     array = x.detach().cpu().numpy() if hasattr(x, "detach") else x
-    result: NDArray[np.float64] = np.asarray(array, dtype=np.float64).reshape(-1)
-    return result
+    return np.asarray(array, dtype=np.float64).reshape(-1)
 
 
 def _drawn(compared: tuple[Any, Any] | None) -> tuple[Any, Any, Any] | None:

@@ -29,12 +29,11 @@ class ImageLayout:
     def pixels(self, x: Array) -> Array:
         """Return a flat input as an array [height, width, channels]."""
         sizes = self.height, self.width, self.channels
-        image: Array = (
+        return (
             x.reshape(sizes)
             if self.channels_last
             else x.reshape(sizes[2], *sizes[:2]).transpose(1, 2, 0)
         )
-        return image
 
 
 def image_layout(shape: tuple[int, ...], inputs: int) -> ImageLayout | None:
@@ -67,8 +66,7 @@ def unit_pixels(layout: ImageLayout, x: Array, limits: tuple[float, float]) -> A
     """A flat input as pixels [height, width, channels] from 0 to 1; `limits` are the values
     shown as black and white."""
     low, high = limits
-    result: Array = np.clip((layout.pixels(x) - low) / ((high - low) or 1.0), 0, 1)
-    return result
+    return np.clip((layout.pixels(x) - low) / ((high - low) or 1.0), 0, 1)
 
 
 def png_url(unit: Array) -> str:

@@ -156,7 +156,6 @@ class _Weights:
 
 
 def _size(tensor: Any) -> int:
-    """The size of a tensor's values in bytes."""
     kind = tensor.DataType.Name(tensor.data_type)
     if kind not in _WIDTHS:
         raise UnsupportedError(f"values of type {kind} in a separate file are not supported")

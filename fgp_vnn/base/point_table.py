@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import check_writable, cut_unfinished_line
+from fgp_vnn.base.files import check_writable, cut_unfinished_line, writing
 
 SUFFIXES = (".csv", ".json", ".jsonl")
 
@@ -54,11 +54,8 @@ class PointTable:
         self._write(text.getvalue())
 
     def _write(self, text: str) -> None:
-        try:
-            with self._path.open("a", newline="") as file:
-                file.write(text)
-        except OSError as error:
-            raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
+        with writing(), self._path.open("a", newline="") as file:
+            file.write(text)
 
 
 def agree(where: Path, begun: Mapping[str, Any], now: Mapping[str, Any], otherwise: str) -> None:

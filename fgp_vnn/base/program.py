@@ -7,6 +7,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.model_file import external_tensors, parse_model
+from fgp_vnn.base.words import plural
 
 
 def open_program(data: bytes, *, as_written: bool = False) -> Any:
@@ -57,4 +58,5 @@ def check_parts(node: Any) -> None:
     for said in (a.i for a in node.attribute if a.name == "num_outputs"):
         if said != len(node.output):
             where = f"operator Split (node {node.name or ', '.join(node.output[:1])!r})"
-            raise InputError(f"{where} has {len(node.output)} outputs, but num_outputs {said}")
+            has = plural(len(node.output), "output")
+            raise InputError(f"{where} has {has}, but num_outputs {said}")

@@ -33,8 +33,7 @@ class Bounds(Shown):
     @property
     def slack(self) -> Array:
         """Upper bound on how far each certified bound is from the exact one, up to rounding."""
-        result: Array = np.maximum(self.least_seen - self.lower, self.upper - self.greatest_seen)
-        return result
+        return np.maximum(self.least_seen - self.lower, self.upper - self.greatest_seen)
 
     def as_dict(self) -> dict[str, Any]:
         """All values, as plain Python objects for JSON."""

@@ -15,14 +15,12 @@ _STATIC = ("cpu", "cuda")  # devices with `nonzero_static`, which needs no read
 def read(*numbers: Tensor) -> list[float]:
     """Read scalars [] of one device in a single transfer; counts are exact."""
     dtype = torch.float32 if numbers[0].device.type == "mps" else torch.float64
-    found: list[float] = torch.stack([number.to(dtype) for number in numbers]).tolist()
-    return found
+    return torch.stack([number.to(dtype) for number in numbers]).tolist()
 
 
 def counts(*flags: Tensor) -> list[int]:
     """The number of set flags [...] in each tensor."""
-    found: list[int] = torch.stack([flag.sum() for flag in flags]).tolist()
-    return found
+    return torch.stack([flag.sum() for flag in flags]).tolist()
 
 
 def places(flags: Tensor, count: float) -> Tensor:

@@ -37,7 +37,6 @@ class Certificates:
 
 
 def certificates_of(records: Iterable[Record]) -> Certificates:
-    """Return the totals over results."""
     unsat = [record for record in records if record.claim == "unsat"]
     good = [record for record in unsat if record.certified]
     write = sum(record.seconds.get("certificate", 0.0) for record in good)

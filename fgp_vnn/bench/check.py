@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +43,7 @@ def judge_results(results: Path, network: OnnxFile, prop: Property) -> Judgement
         raise InputError(f"{results}: says {found.status}, so there is no counterexample to check")
     if found.x is None or not len(found.x):
         return Judgement("sat, but there is no counterexample")
-    said = counterexample_fault(found.x, network, prop)
-    with np.errstate(over="ignore"):
-        point = found.x.astype(np.float32)
-    inputs, outputs = prop.declared
-    if found.x.shape != (inputs,) or not np.isfinite(point).all():
-        return Judgement(said)
-    replayed = network.run(point).astype(np.float64)
-    x = _shared(found.x, prop)
-    if replayed.shape != (outputs,) or x is None:
-        return Judgement(said)
-    written = None if found.y is None else prop.all_outputs(found.y, x)
-    return Judgement(said, standings(Evidence(x, written, prop.all_outputs(replayed, x)), prop))
+    return judge(found.x, found.y, network, prop)
 
 
 def load_judged(path: Path) -> Property:
@@ -64,32 +54,40 @@ def load_judged(path: Path) -> Property:
     return prop
 
 
-def counterexample_fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
-    """Return why x [inputs] is not a counterexample of the property; empty if it is one."""
+def judge(x: NDArray[Any], y: NDArray[Any] | None, network: OnnxFile, prop: Property) -> Judgement:
+    """Return whether x [inputs] is a counterexample of the property; y [outputs] are the outputs
+    that a tool has written, if any."""
     inputs, outputs = prop.declared
     if x.shape != (inputs,):
-        return f"{plural(x.size, 'input')}, the property has {inputs}"
+        return Judgement(f"{plural(x.size, 'input')}, the property has {inputs}")
     with np.errstate(over="ignore"):
         point = x.astype(np.float32)
     if not np.isfinite(point).all():
-        return f"X_{int(np.argmin(np.isfinite(point)))} is not a finite number"
+        return Judgement(f"X_{int(np.argmin(np.isfinite(point)))} is not a finite number")
     written, read = _shared(x, prop), _shared(point, prop)
     if written is None or read is None:
-        return "inputs that have to be equal differ"
+        return Judgement("inputs that have to be equal differ")
+    replayed = network.run(point).astype(np.float64)
+    fits = replayed.shape == (outputs,)
     # A case judges the float32 that the network gets, or the written value if its box has none.
     digits = [(case, np.where(case.without_single(), written, read)) for case in prop.cases]
     inside = [(case, values) for case, values in digits if case.contains(values)]
     if not inside:
-        return _outside(digits)
-    y = network.run(point)
-    if y.shape != (outputs,):
-        return f"the network has {plural(y.size, 'output')}, the property {outputs}"
-    wide = y.astype(np.float64)
-    if any(case.unsafe_at(prop.all_outputs(wide, values)) for case, values in inside):
-        return ""
-    shown = ", ".join(f"{value:.9g}" for value in y[:10])
-    where = "" if prop.joint is None else " at this input"
-    return f"the output [{shown}{', ...' if y.size > 10 else ''}] is not unsafe{where}"
+        fault = _outside(digits)
+    elif not fits:
+        fault = f"the network has {plural(replayed.size, 'output')}, the property {outputs}"
+    elif any(case.unsafe_at(prop.all_outputs(replayed, values)) for case, values in inside):
+        fault = ""
+    else:
+        shown = ", ".join(f"{value:.9g}" for value in replayed[:10])
+        where = "" if prop.joint is None else " at this input"
+        more = ", ..." if outputs > 10 else ""
+        fault = f"the output [{shown}{more}] is not unsafe{where}"
+    if not fits:
+        return Judgement(fault)
+    said = None if y is None else prop.all_outputs(y, written)
+    evidence = Evidence(written, said, prop.all_outputs(replayed, written))
+    return Judgement(fault, standings(evidence, prop))
 
 
 def _shared(x: NDArray[Any], prop: Property) -> NDArray[np.float64] | None:
@@ -124,18 +122,14 @@ class OnnxFile:
 
     def run(self, x: Vector) -> Vector:
         """Return the outputs [outputs] at x [inputs], both flat in C order."""
-        shaped = x.astype(_TYPES[self._input.type]).reshape(self._fitting(x.size))
+        if prod(self.shape) != x.size:
+            raise InputError(f"{self._path}: takes {self.shape}, got {plural(x.size, 'value')}")
+        shaped = x.astype(_TYPES[self._input.type]).reshape(self.shape)
         try:
             y = self._session.run(None, {self._input.name: shaped})[0]
         except Exception as error:
             raise InputError(f"{self._path}: onnxruntime fails: {one_line(error)}") from error
-        flat: Vector = np.asarray(y).reshape(-1)
-        return flat
-
-    def _fitting(self, size: int) -> tuple[int, ...]:
-        if int(np.prod(self.shape)) != size:
-            raise InputError(f"{self._path}: takes {self.shape}, got {plural(size, 'value')}")
-        return self.shape
+        return np.asarray(y).reshape(-1)
 
 
 def _outside(digits: Sequence[tuple[Case, NDArray[np.float64]]]) -> str:

@@ -13,9 +13,9 @@ from fgp_vnn.base.cluster import Cluster
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
 from fgp_vnn.base.model_file import read_model
-from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.record import Answer
 
 _CLOSE_SECONDS = 5.0  # for an actor to clean up before it is killed
 _EXTRA_SECONDS = 330.0  # for an actor to start its worker, on top of the limits of the instance

@@ -12,12 +12,11 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
-from fgp_vnn.bench.answer import Answer, as_record
 from fgp_vnn.bench.check import Judgement, OnnxFile, judge_results, load_judged
 from fgp_vnn.bench.facts import machine
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import SETTINGS, open_journal, write_records
-from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.record import Answer, Record, as_record
 from fgp_vnn.bench.rules import RULES
 from fgp_vnn.bench.tables import COLUMNS, Key, Truth, instance_key, read_result_rows, result_word
 from fgp_vnn.bench.tools import Files, Tool, run_tool, unpacked_files

@@ -6,7 +6,8 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,29 @@ from fgp_vnn.base.words import plural
 from fgp_vnn.bench.journal import JSON_LINES, RUNS, read_records, read_settings
 from fgp_vnn.bench.rules import NEWEST, RULES, Rules
 from fgp_vnn.bench.score import Runs
-from fgp_vnn.bench.timing import Timing, Timings, from_dict
+from fgp_vnn.bench.timing import Timing, Timings, from_dict, unlike
 
 COMPARISON = "compare.json"
 REPEAT = "repeat.sh"
 SINGLE = "fgp-vnn"  # the name of the only tool of a run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of tools, or a run, which counts as one of the tool SINGLE."""
+
+    folder: Path
+    folders: Mapping[str, Path]  # with the results of each tool
+    runs: Runs
+    rules: Rules
+    timings: Timings
+    benchmark: Path
+    made: Mapping[str, Any]  # where, when and how it was last made; empty if not recorded
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the times of all tools were measured in the same way."""
+        return not any(unlike(a, b) for a, b in pairwise(self.timings.values()))
 
 
 def write_comparison(
@@ -50,38 +69,34 @@ def write_comparison(
         write_bytes(out / REPEAT, _script(runs[-1]).encode(), "script")
 
 
-def earlier_runs(out: Path) -> list[Mapping[str, Any]]:
-    """Return where, when and how the runs of a comparison so far were made."""
-    return list(read_settings(out, COMPARISON).get(RUNS, []))
-
-
-def read_runs(folder: Path) -> Runs:
-    """Return the results of a comparison, or of a run, which counts as the tool SINGLE."""
+def read_comparison(folder: Path, year: int | None = None) -> Comparison:
+    """Return what bench or compare has written into a folder. `year` chooses the competition's
+    rules; None means those that it was scored by."""
     if (folder / COMPARISON).is_file():
-        tools = read_settings(folder, COMPARISON).get("tools", [])
+        told = read_settings(folder, COMPARISON)
+        folders = {tool: folder / tool for tool in told.get("tools", [])}
     elif (folder / JSON_LINES).is_file():
-        tools = [SINGLE]
+        told, folders = read_settings(folder), {SINGLE: folder}
     else:
         what = f"neither a run nor a comparison (no {JSON_LINES})"
         raise InputError(f"{folder}: {what if folder.exists() else 'does not exist'}")
-    runs = {
-        tool: {record.key: record for record in read_records(tool_folder(folder, tool))}
-        for tool in tools
-    }
+    runs = {tool: {r.key: r for r in read_records(place)} for tool, place in folders.items()}
     if not any(runs.values()):
         raise InputError(f"{folder}: no results yet")
-    return runs
-
-
-def read_timings(folder: Path) -> dict[str, Timing]:
-    """Return how each tool of a comparison, or of a run, was timed."""
-    settings = read_settings(folder, COMPARISON)
-    known = settings.get("timings", {})
-    tools = settings.get("tools", [SINGLE])
-    return {
-        tool: from_dict(known[tool]) if tool in known else run_timing(tool_folder(folder, tool))
-        for tool in tools
+    known = told.get("timings", {})
+    timings = {
+        tool: from_dict(known[tool]) if tool in known else run_timing(place)
+        for tool, place in folders.items()
     }
+    rules = rules_of(told) if year is None else RULES[year]
+    made = told.get(RUNS) or [{}]
+    benchmark = Path(told.get("benchmark", ""))
+    return Comparison(folder, folders, runs, rules, timings, benchmark, made[-1])
+
+
+def rules_of(told: Mapping[str, Any]) -> Rules:
+    """Return the rules that a comparison was scored by; the newest if none are recorded."""
+    return RULES.get(told.get("rules", 0), NEWEST)
 
 
 def run_timing(folder: Path) -> Timing:
@@ -97,28 +112,6 @@ def machine_words(made: Mapping[str, Any]) -> str:
     """Return the machine of a run in one line."""
     cores = plural(made["cores"], "core")
     return f"{made['host']}: {made['processor']}, {cores}, {made['memory']}"
-
-
-def read_rules(folder: Path) -> Rules:
-    """Return the rules that a comparison was scored by; the newest if none are recorded."""
-    return RULES.get(read_settings(folder, COMPARISON).get("rules", 0), NEWEST)
-
-
-def read_made(folder: Path) -> Mapping[str, Any]:
-    """Return where, when and how a run or a comparison was last made; empty if not recorded."""
-    runs = (read_settings(folder) | read_settings(folder, COMPARISON)).get(RUNS, [])
-    return dict(runs[-1]) if runs else {}
-
-
-def tool_folder(folder: Path, tool: str) -> Path:
-    """Return the folder with the results of one tool of a run or a comparison."""
-    return folder / tool if (folder / COMPARISON).is_file() else folder
-
-
-def benchmark_of(folder: Path) -> Path:
-    """Return the benchmark that a run or a comparison was made on."""
-    settings = read_settings(folder) | read_settings(folder, COMPARISON)
-    return Path(settings.get("benchmark", ""))
 
 
 def _script(made: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -23,10 +24,8 @@ def versions() -> dict[str, str]:
     """Return the version of each package that a result may depend on."""
     found = {"fgp-vnn": __version__, "python": platform.python_version()}
     for package in ("torch", "onnxruntime", "onnx", "vnnlib", "numpy"):
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 

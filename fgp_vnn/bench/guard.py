@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.leash import kill_group
 from fgp_vnn.bench.printed import last_line, printed
+from fgp_vnn.bench.record import Answer
 from fgp_vnn.bench.tables import file_name
 from fgp_vnn.budget.host import held_memory
 
@@ -79,13 +79,13 @@ class GuardedWorker:
         try:
             answer = Answer(**self._ask(job))
         except WorkerDied as death:
-            self._end()
+            self.close()
             return Answer("error", time.perf_counter() - start, reason=str(death))
         if answer.certificate:
             answer = self._checked(answer, job)
         half = self._spec.memory // 2
         if answer.reason.startswith("out of memory") or self._resident() > half:
-            self._end()  # memory is fragmented or not returned to the system: start a new one
+            self.close()  # memory is fragmented or not returned to the system: start a new one
         return answer
 
     def _ask(self, job: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class GuardedWorker:
         try:
             found = self._ask({**job, "check": True})
         except WorkerDied as death:
-            self._end()
+            self.close()
             return replace(answer, reason=f"certificate not checked: {death}")
         return replace(
             answer,
@@ -117,21 +117,18 @@ class GuardedWorker:
         for last_try in (False, True):
             if self._process is not None and self._process.poll() is None:
                 return
-            self._end()  # it may have died since its last answer
+            self.close()  # it may have died since its last answer
             try:
                 self._start()
                 return
             except WorkerDied as death:
-                self._end()
+                self.close()
                 if last_try or self._stopped:
                     raise InputError(f"workers do not start: {death}") from death
 
     def stop(self) -> None:
         self._stopped = True
         _kill(self._process)  # `run` then sees the end of its pipe
-
-    def close(self) -> None:
-        self._end()
 
     def _start(self) -> None:
         spec = self._spec
@@ -154,7 +151,7 @@ class GuardedWorker:
         self._unread = b""
         message = self._hear(_START_SECONDS, "no sign of life")
         if "failed" in message:
-            self._end()
+            self.close()
             raise InputError(str(message["failed"]))
 
     def _say(self, message: dict[str, Any]) -> None:
@@ -204,7 +201,7 @@ class GuardedWorker:
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         return f"the worker ended {how}" + (last_line(self._log) if self._log else "")
 
-    def _end(self) -> None:
+    def close(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return

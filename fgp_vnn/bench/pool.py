@@ -5,10 +5,23 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Generator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from fgp_vnn.bench.answer import Answer, Solver
 from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.record import Answer
+
+
+class Solver(Protocol):
+    """Answers one instance at a time; a failure is the answer `error`, not an exception."""
+
+    def run(self, instance: Instance) -> Answer:
+        """Return the answer, at the latest a while after the instance's time limit."""
+
+    def stop(self) -> None:
+        """End at once; may be called from another thread while `run` waits."""
+
+    def close(self) -> None:
+        """Free everything; not to be called while `run` waits."""
 
 
 class Event(NamedTuple):

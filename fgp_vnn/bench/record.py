@@ -1,4 +1,4 @@
-"""One result: all data about one run of one instance."""
+"""The answer to one instance, and the record of it: all data about one run of one instance."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.rules import Rules, Standing
 from fgp_vnn.bench.tables import Keyed
 
@@ -24,6 +25,17 @@ class Known:
     statistics: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer(Known):
+    """A verdict as plain values, to be sent between processes and machines."""
+
+    status: str
+    run_time: float  # wall-clock seconds in the verifier, reading files included
+    counterexample: str = ""  # the text of a results file
+    log: str = ""  # output printed meanwhile
+    certificate: str = ""  # file name of its proof in the folder of certificates
 
 
 @dataclass(frozen=True)
@@ -86,3 +98,20 @@ _FIELDS = frozenset(field.name for field in fields(Record))
 def record_from_dict(values: Mapping[str, Any]) -> Record:
     """Return a record from its fields by name; fields of a later version are ignored."""
     return Record(**{name: value for name, value in values.items() if name in _FIELDS})
+
+
+_APART = ("status", "counterexample", "log")  # a record has `result`, and names of files
+
+
+def as_record(instance: Instance, answer: Answer, expected: str) -> Record:
+    """Return the result of an instance; an answer after its time limit counts as a timeout.
+
+    `expected` is the true answer, sat or unsat; empty if it is not known.
+    """
+    known = {name: value for name, value in vars(answer).items() if name not in _APART}
+    known |= {"result": answer.status, "late": "", "expected": expected}
+    if answer.run_time > instance.timeout and answer.status in ("sat", "unsat"):
+        known |= {"result": "timeout", "late": answer.status}
+        known["reason"] = "the answer came after the time limit"
+    named = instance.category, instance.onnx, instance.vnnlib, instance.timeout
+    return Record(*named, **known)

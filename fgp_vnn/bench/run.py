@@ -11,13 +11,12 @@ from typing import Any
 
 from rich.console import Console
 
-from fgp_vnn.bench.answer import Solver, as_record
 from fgp_vnn.bench.certificates import Certificates, certificates_of
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import open_journal
-from fgp_vnn.bench.pool import run_all
+from fgp_vnn.bench.pool import Solver, run_all
 from fgp_vnn.bench.progress import view
-from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.record import Record, as_record
 from fgp_vnn.bench.tables import Truth
 from fgp_vnn.budget.host import total_memory
 

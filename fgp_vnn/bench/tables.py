@@ -36,7 +36,6 @@ class Keyed:
 
     @property
     def key(self) -> Key:
-        """The key of the instance."""
         return instance_key(self.category, self.onnx, self.vnnlib)
 
     def __str__(self) -> str:

@@ -59,7 +59,6 @@ Timings = Mapping[str, Timing]  # by tool
 
 
 def from_dict(values: Mapping[str, Any]) -> Timing:
-    """Return a timing from a JSON file."""
     return Timing(**{**values, "startup": tuple(values.get("startup", ()))})
 
 

@@ -18,9 +18,9 @@ from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.verdict import STATUSES
 from fgp_vnn.bench import leash
-from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.printed import last_line
+from fgp_vnn.bench.record import Answer
 
 PREPARE_SECONDS = 600.0
 EXTRA_SECONDS = 60.0  # past its time limit, after which a tool is killed

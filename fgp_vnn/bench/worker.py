@@ -29,8 +29,8 @@ from fgp_vnn.base.errors import (
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.threads import start_watching
-from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.facts import machine, versions
+from fgp_vnn.bench.record import Answer
 from fgp_vnn.bench.warmup import warm_up
 
 Verify = Callable[..., Any]

@@ -111,7 +111,6 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add --device and --seed."""
     add = parser.add_argument
     add(
         "--device",
@@ -146,7 +145,6 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the option that chooses the competition's rules."""
     from fgp_vnn.bench.rules import NEWEST, RULES
 
     parser.add_argument(
@@ -167,11 +165,7 @@ def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
 def add_limits(parser: argparse.ArgumentParser, per: str = "") -> None:
     """Add --timeout and --memory; `per` says what the time limit is for."""
     add = parser.add_argument
-    add(
-        "--timeout",
-        type=seconds,
-        help=f"time limit in seconds{per} (default: no limit)",
-    )
+    add("--timeout", type=seconds, help=f"time limit in seconds{per} (default: no limit)")
     add(
         "--memory",
         type=gigabytes,
@@ -198,7 +192,6 @@ class _Interval(argparse.Action):
 
 
 def add_clip(parser: argparse.ArgumentParser) -> None:
-    """Add --clip, the range of valid inputs."""
     parser.add_argument(
         "--clip",
         type=finite,
@@ -210,7 +203,6 @@ def add_clip(parser: argparse.ArgumentParser) -> None:
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
-    """Add --threads."""
     parser.add_argument(
         "--threads",
         type=threads,
@@ -220,7 +212,6 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 
 def set_threads(threads: int) -> None:
-    """Set the number of threads that torch uses."""
     import torch
 
     torch.set_num_threads(threads)

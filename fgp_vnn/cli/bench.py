@@ -11,13 +11,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.cluster import connected
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
-from fgp_vnn.bench.answer import Solver
+from fgp_vnn.bench.cluster import RayWorker
 from fgp_vnn.bench.facts import provenance
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
 from fgp_vnn.bench.journal import CERTIFICATES
+from fgp_vnn.bench.pool import Solver
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.run import Plan, Summary, default_memory
 from fgp_vnn.bench.run import run as run_plan
@@ -222,9 +224,6 @@ def _solvers(
         return [GuardedWorker(spec(jobs), logs / f"worker-{slot}.log") for slot in range(jobs)]
 
     def on_cluster(waiting: int) -> Sequence[Solver]:
-        from fgp_vnn.base.cluster import connected
-        from fgp_vnn.bench.cluster import RayWorker
-
         most = None if args.jobs is None else min(args.jobs, waiting)
         cluster = stack.enter_context(connected(args.cluster, most, args.device))
         jobs = min(cluster.capacity, waiting)

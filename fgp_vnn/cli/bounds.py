@@ -80,7 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the ranges and return the exit code."""
     if args.maximise is not None and (args.layer is not None or args.method != "split"):
         raise InputError("--maximise is about the outputs, by splits: leave out --layer, --method")
     check_order("bounds", ("network", "property"), (args.model, args.inputs))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.robustness import Robustness, other_class
 from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
@@ -36,7 +37,6 @@ from fgp_vnn.strategy import COMMON
 
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
-    from fgp_vnn.base.robustness import Robustness
 
 REASONS = 5  # how many reasons for undecided points are printed, the most frequent first
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
@@ -88,10 +88,9 @@ def run(args: argparse.Namespace) -> int:
     check_drawn("report", args.report)
     settings = _settings(args)
     with leave_on_interrupt():
-        run = PointRun.of(args, settings, args.epsilon)
         options = ball_options(args) | {"epsilon": args.epsilon}
         fixed = run_settings(args.model, args.points, options, settings)
-        run.open(args, COLUMNS, fixed)
+        run = PointRun.of(args, settings, args.epsilon, COLUMNS, fixed)
 
     def finish(rows: list[dict[str, Any]]) -> None:
         summary = summarise(rows)
@@ -164,8 +163,6 @@ def certify_row(
         counterexample = certifier.attack(point.x, **(options | {"timeout": left}))
         row["attacked"] = "broken" if counterexample is not None else "stands"
     if counterexample is not None:
-        from fgp_vnn.base.robustness import other_class
-
         row["counterexample_label"] = other_class(counterexample.y, result.label)
         row["counterexample"] = [float(value) for value in counterexample.x]
     return row
@@ -195,7 +192,6 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def describe(summary: dict[str, Any]) -> str:
-    """The summary in a few lines."""
     counts = ", ".join(f"{summary[s]} {s.replace('_', ' ')}" for s in STATUSES)
     points = plural(summary["points"], "point")
     lines = [f"{points}: {counts}; median {summary['median_seconds']:.4f} s"]

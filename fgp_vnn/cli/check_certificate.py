@@ -63,7 +63,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _describe(checked: Checked) -> str:
-    """Describe what was checked in one line."""
     return (
         f"checked: {plural(checked.cases, 'input box', 'input boxes')}, "
         f"{plural(checked.disjuncts, 'way')} to break the property, "

@@ -12,13 +12,31 @@ from rich.text import Text
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.bench.compare import (
+    measure_startup,
+    published,
+    read_startup,
+    run_tools,
+    write_published,
+)
+from fgp_vnn.bench.comparison import (
+    COMPARISON,
+    Comparison,
+    machine_words,
+    read_comparison,
+    rules_of,
+    run_timing,
+    write_comparison,
+)
+from fgp_vnn.bench.facts import provenance, revision
 from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.journal import RUNS, read_settings
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import disagreements, known_answers, scores, within
 from fgp_vnn.bench.tables import Truth
 from fgp_vnn.bench.timing import Timing, speed
-from fgp_vnn.bench.tools import DECLINED, Tool
+from fgp_vnn.bench.tools import DECLINED, Tool, find_tool
 from fgp_vnn.cli.arguments import add_rules, whole
 from fgp_vnn.cli.bench import add_selection, choose, default_out, stop_on_termination
 from fgp_vnn.cli.output import complain
@@ -82,7 +100,9 @@ def run(args: argparse.Namespace) -> int:
     except (KeyboardInterrupt, OSError):
         complain(f"the results so far are in {args.out}: the same command resumes")
         raise
-    return _report(args, instances, console) or _complain_of_failed(args, sources.tools, instances)
+    found = read_comparison(args.out)
+    found = replace(found, runs=within(found.runs, {instance.key for instance in instances}))
+    return _report(args, found, len(instances), console) or _complain_of_failed(found, sources)
 
 
 @dataclass(frozen=True)
@@ -96,8 +116,6 @@ class _Sources:
 
 def _sources(args: argparse.Namespace) -> _Sources:
     """Return the tools and tables that the options name; raise InputError if they do not fit."""
-    from fgp_vnn.bench.tools import find_tool
-
     folders, files = _pairs("--tool", args.tool), _pairs("--results", args.results)
     about = _pairs("--about", args.about)
     if not (folders or files):
@@ -119,17 +137,14 @@ def _run_all(
 ) -> None:
     """Run the instances that have no result yet; before and after, write the description of the
     comparison (tools, machines, rules)."""
-    from fgp_vnn.bench.compare import measure_startup, published, run_tools, write_published
-    from fgp_vnn.bench.comparison import earlier_runs, machine_words, read_rules, write_comparison
-    from fgp_vnn.bench.facts import provenance, revision
-
     out, made = args.out, provenance(args.command_line, "cold")
+    before = read_settings(out, COMPARISON)
     tables = {name: published(path, instances, truth) for name, path in sources.tables.items()}
     for name, records in tables.items():
         write_published(out / name, records)
     revisions = {tool.name: revision(tool.scripts / "run_instance.sh") for tool in sources.tools}
-    runs = [*earlier_runs(out), made]
-    year, benchmark = args.rules or read_rules(out).year, str(args.benchmark.resolve())
+    runs = [*before.get(RUNS, []), made]
+    year, benchmark = args.rules or rules_of(before).year, str(args.benchmark.resolve())
 
     def write_description() -> None:
         timings = _timings(sources, tables, out, machine_words(made))
@@ -153,9 +168,6 @@ def _timings(
 ) -> dict[str, Timing]:
     """Return how the times of each tool were measured, by name. A tool whose earlier results name
     no machine gets `here`; for a published table, --about precedes what its folder says."""
-    from fgp_vnn.bench.compare import read_startup
-    from fgp_vnn.bench.comparison import run_timing
-
     timings = {}
     for tool in sources.tools:
         measured = run_timing(out / tool.name)
@@ -175,19 +187,15 @@ def _timings(
     return timings
 
 
-def _report(args: argparse.Namespace, instances: Sequence[Instance], console: Terminal) -> int:
+def _report(args: argparse.Namespace, found: Comparison, instances: int, console: Terminal) -> int:
     """Print scores, times and disagreements of all results; return 1 if a verdict is wrong."""
-    from fgp_vnn.bench.comparison import read_rules, read_runs, read_timings
-
-    out = args.out
-    rules, timings = read_rules(out), read_timings(out)
-    runs = within(read_runs(out), {instance.key for instance in instances})
+    runs, rules, timings = found.runs, found.rules, found.timings
     table, conflicts = scores(runs, rules), disagreements(runs, rules)
-    write_bytes(out / "summary.csv", score_csv(table).encode(), "summary")
+    write_bytes(args.out / "summary.csv", score_csv(table).encode(), "summary")
     if not args.quiet:
         for row in score_lines(table):
             console.print(row, soft_wrap=True)
-        lines = [f"{rules}; {known_answers(runs, rules)} of {len(instances)} answers are known"]
+        lines = [f"{rules}; {known_answers(runs, rules)} of {instances} answers are known"]
         lines += [f"{tool}: {timing}" for tool, timing in timings.items()]
         first, *others = runs
         lines += [str(speed(runs, timings, (first, other), rules)) for other in others]
@@ -198,22 +206,17 @@ def _report(args: argparse.Namespace, instances: Sequence[Instance], console: Te
     return 1 if any(conflict.wrong for conflict in conflicts) else 0
 
 
-def _complain_of_failed(
-    args: argparse.Namespace, tools: Sequence[Tool], instances: Sequence[Instance]
-) -> int:
+def _complain_of_failed(found: Comparison, sources: _Sources) -> int:
     """Name each tool that failed on or declined every instance; return 2 if these are all tools."""
-    from fgp_vnn.bench.comparison import read_runs
-
-    runs = within(read_runs(args.out), {instance.key for instance in instances})
     failed = 0
-    for tool in tools:
-        records = runs[tool.name].values()
+    for tool in sources.tools:
+        records = found.runs[tool.name].values()
         if all(r.result == "error" or r.reason.startswith(DECLINED) for r in records):
             failed += 1
             *_, last = (record.reason for record in records)
-            again = f"delete {args.out / tool.name} to run it again"
+            again = f"delete {found.folders[tool.name]} to run it again"
             complain(f"{tool.name} did not run on any instance: {last} ({again})")
-    return 2 if tools and failed == len(tools) else 0
+    return 2 if failed and failed == len(sources.tools) else 0
 
 
 def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:

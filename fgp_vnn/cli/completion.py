@@ -13,7 +13,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script and return the exit code."""
     from fgp_vnn.cli.main import whole_parser
 
     print(script(args.shell, options_of(whole_parser())))

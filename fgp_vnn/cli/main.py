@@ -12,11 +12,10 @@ from typing import Any, NoReturn
 
 from fgp_vnn import __version__
 from fgp_vnn.base.deferred import defer_modules
-from fgp_vnn.base.errors import InputError, memory_errors
-from fgp_vnn.base.words import suggestion
+from fgp_vnn.base.errors import InputError, UnusedSettingError, memory_errors
+from fgp_vnn.base.words import either, suggestion
 from fgp_vnn.cli.interrupt import EXIT_CODE, MESSAGE
 from fgp_vnn.cli.output import NOBODY_READS, complain, describe_os_error, reader_has_gone
-from fgp_vnn.cli.unused import naming_unused
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
@@ -37,6 +36,7 @@ COMMANDS = {
     "check-certificate": "check the proof of an unsat, independently of the verifier",
     "completion": "print a script that lets a shell complete commands and options",
 }
+_SWITCHED_OFF = ("attack", "alternate")  # settings with an option --no-NAME
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,10 +48,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             args = _parse(argv)
-            with memory_errors(), naming_unused(args):
+            with memory_errors():
                 return int(_module(args.command).run(args))
         finally:  # also after --help
             sys.stdout.flush()
+    except UnusedSettingError as error:
+        complain(_about_unused(error, args))
     except InputError as error:
         complain(str(error))
     except KeyboardInterrupt:
@@ -64,6 +66,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         complain(describe_os_error(error))
     return 2
+
+
+def _about_unused(error: UnusedSettingError, args: argparse.Namespace) -> str:
+    """The message about a setting without effect, in terms of the options that were given."""
+    given, other = _option(error.setting, args), _option(error.other, args)
+    if isinstance(error.values[0], bool):
+        return f"{given} has no effect with {other}"
+    return f"{given} is used only by {other} {either(map(str, error.values))}"
+
+
+def _option(setting: str, args: argparse.Namespace) -> str:
+    """Return the option that changes a setting, as it was typed."""
+    if setting in getattr(args, "without", ()):
+        return f"--without {setting}"
+    return f"--{'no-' if setting in _SWITCHED_OFF else ''}{setting.replace('_', '-')}"
 
 
 def _prepare_output() -> None:

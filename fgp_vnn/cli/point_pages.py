@@ -26,7 +26,6 @@ DRAWN = {
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add --report."""
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write an HTML report (default: none)"
     )
@@ -40,7 +39,7 @@ def check_drawn(option: str, path: Path | None) -> None:
     if path.suffix not in suffixes:
         raise InputError(f"--{option} is {path}; {what} written as {', '.join(suffixes)}")
     check_writable(path, option)
-    from fgp_vnn.report.libraries import check_libraries
+    from fgp_vnn.report.page import check_libraries
 
     check_libraries()
 

@@ -58,7 +58,6 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_point_arguments(args: argparse.Namespace) -> None:
-    """Check the options before anything is loaded."""
     if args.output is not None:
         check_output(args.output, resume=args.resume)
     elif args.resume:
@@ -108,9 +107,16 @@ class PointRun:
         self.rows = [] if self.table is None else list(self.table.done)
 
     @classmethod
-    def of(cls, args: argparse.Namespace, settings: dict[str, Any], radius: float) -> PointRun:
-        """Load the network and the points of the arguments; refuse points whose balls of this
-        radius are not valid."""
+    def of(
+        cls,
+        args: argparse.Namespace,
+        settings: dict[str, Any],
+        radius: float,
+        columns: tuple[str, ...],
+        fixed: PointRow,
+    ) -> PointRun:
+        """Load the network and the points of the arguments, and read the rows of the output file if
+        there is one; refuse points whose balls of this radius are not valid."""
         check_order(args.command, ("network", "points"), (args.model, args.points))
         check_model(args.model)
         check_readable(args.points, "points file")
@@ -129,13 +135,10 @@ class PointRun:
                 check_ball(x.astype("float64"), radius, args.norm, args.clip)
             except InputError as error:
                 raise InputError(f"{args.points}: point {number}: {error}") from None
-        return cls(certifier, points)
-
-    def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: PointRow) -> None:
-        """Open the output file, if there is one, and read its rows."""
-        if args.output is not None:
-            self.table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
-            self.rows = list(self.table.done)
+        if args.output is None:
+            return cls(certifier, points)
+        table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
+        return cls(certifier, points, table)
 
     def waiting(self) -> Iterator[Point]:
         """Yield the points that have no row yet; the caller adds the row of each before the next. A

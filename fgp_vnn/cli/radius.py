@@ -7,10 +7,11 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes, writing
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.cli.arguments import add_device, add_limits, positive_number
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_pages import DRAWN, about_points, add_report, check_drawn
@@ -23,9 +24,7 @@ from fgp_vnn.cli.point_runs import (
     fixed_columns,
 )
 from fgp_vnn.engine.settings import GAP, RADIUS_ENGINES, make_settings
-
-if TYPE_CHECKING:
-    from fgp_vnn.base.radius import Radius
+from fgp_vnn.report.radius_set import describe_radii, percent, read_row, summarise_radii
 
 EXACT = 1e-6  # the relative gap of an exact answer
 RESULT = ("point", "y", "label", "lower", "upper", "ended", "decided_by", "seconds", "reason")
@@ -74,13 +73,10 @@ def run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
         make_settings("radius", chosen)
-        run = PointRun.of(args, chosen, args.max)
-        options = ball_options(args) | {
-            "maximum": args.max,
-            "gap": EXACT if args.exact else args.gap,
-        }
+        gap = EXACT if args.exact else args.gap
+        options = ball_options(args) | {"maximum": args.max, "gap": gap}
         settings = run_settings(args, options)
-        run.open(args, COLUMNS, settings)
+        run = PointRun.of(args, chosen, args.max, COLUMNS, settings)
 
     with run.finishing(args.output, lambda rows: finish(args, rows, run, settings)):
         for point in run.waiting():
@@ -92,7 +88,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_arguments(args: argparse.Namespace) -> None:
-    """Check the options before the work begins."""
     check_point_arguments(args)
     if args.exact and args.gap is not None:
         raise InputError("--exact does not use --gap: give one of them")
@@ -130,7 +125,6 @@ def shown(point: Point) -> Callable[[float, float], None]:
 
 
 def radius_row(point: Point, result: Radius) -> dict[str, Any]:
-    """One row of the output."""
     row = {"point": point.number, "y": point.y, **result.as_dict()}
     row["seconds"] = round(result.seconds, 6)
     example = row.pop("counterexample", None)
@@ -141,8 +135,6 @@ def radius_row(point: Point, result: Radius) -> dict[str, Any]:
 
 def line(row: dict[str, Any]) -> str:
     """Return the result at one point as a line of text."""
-    from fgp_vnn.report.radius_set import percent, read_row
-
     point = read_row(row)
     wrong = "" if point.right else f" (true: {point.y})"
     gap = "" if math.isinf(point.gap) else f", gap {percent(point.gap)}"
@@ -156,10 +148,7 @@ def line(row: dict[str, Any]) -> str:
     )
 
 
-_ENDED = {
-    "max": "certified up to --max",
-    "memory": "out of memory (give --memory a lower number)",
-}
+_ENDED = {"max": "certified up to --max", "memory": "out of memory (give --memory a lower number)"}
 
 
 def _upper(upper: float) -> str:
@@ -170,8 +159,6 @@ def finish(
     args: argparse.Namespace, rows: list[dict[str, Any]], run: PointRun, settings: dict[str, Any]
 ) -> None:
     """Print the summary, and write the plot and the report."""
-    from fgp_vnn.report.radius_set import describe_radii, read_row, summarise_radii
-
     radii = [read_row(row) for row in rows]
     summary = summarise_radii(radii, args.max)
     print(json.dumps(summary) if args.json else describe_radii(summary), flush=True)

@@ -14,7 +14,6 @@ _CLEAR = "\r\x1b[K"
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """Add --verbose."""
     parser.add_argument(
         "-v",
         "--verbose",

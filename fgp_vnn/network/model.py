@@ -254,7 +254,6 @@ class Network:
 
     @property
     def outputs(self) -> int:
-        """The number of outputs."""
         return self.output.outputs
 
     @property
@@ -264,12 +263,10 @@ class Network:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The precision of all tensors."""
         return self.output.bias.dtype
 
     @property
     def device(self) -> torch.device:
-        """The device of all tensors."""
         return self.output.bias.device
 
     def preactivations(self, x: Tensor) -> list[Tensor]:

@@ -181,7 +181,6 @@ def comparison(operator: str, left: Linear, right: Linear, names: Names, line: i
 
 
 def negated(formula: Formula, names: Names) -> Formula:
-    """The negation of the formula."""
     if isinstance(formula, And | Or):
         other = Or if isinstance(formula, And) else And
         return other(tuple(negated(part, names) for part in formula.parts))

@@ -109,7 +109,7 @@ class _Writer:
             less, more = sorted(places, key=lambda i: -row[i])
             return f"({sign.replace('<', '>')} {self.y[more]} {self.y[less]})"
         # A limit such as 1/3 is no finite sum of floats: scale the row so that it becomes one.
-        scale = _odd_part(limit.denominator)
+        scale = limit.denominator // (limit.denominator & -limit.denominator)  # the odd part
         terms = [self._term(float(row[i]), i, scale) for i in places]
         left = terms[0] if len(terms) == 1 else f"(+ {' '.join(terms)})"
         if not terms:
@@ -170,7 +170,3 @@ def _constant(value: Fraction) -> str:
     if not parts:
         return _number(0.0)
     return _number(parts[0]) if len(parts) == 1 else f"(+ {' '.join(map(_number, parts))})"
-
-
-def _odd_part(number: int) -> int:
-    return number // (number & -number) if number else 1

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from fgp_vnn.report.libraries import library
-from fgp_vnn.report.page import Section
+from fgp_vnn.report.page import Section, library
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

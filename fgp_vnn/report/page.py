@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
-from fgp_vnn.report.libraries import library
 
+_NEEDED = ("jinja2", "matplotlib.figure")  # packages of the extra `report`
 _FOLDER = Path(__file__).parent / "page"
 
 
@@ -125,3 +127,19 @@ def _environment() -> Any:
     environment.globals["source"] = lambda name: (_FOLDER / name).read_text(encoding="utf-8")
     environment.filters["plural"] = plural
     return environment
+
+
+def library(module: str) -> Any:
+    """Import a module; if it is missing, raise InputError with the command that installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        message = f"reports need {name}, which is not installed: pip install 'fgp-vnn[report]'"
+        raise InputError(message) from error
+
+
+def check_libraries() -> None:
+    """Raise InputError, before any work is done, if a report could not be written."""
+    for module in _NEEDED:
+        library(module)

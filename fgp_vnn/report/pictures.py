@@ -87,5 +87,4 @@ def nominal_input(case: Case) -> Array:
     at_top = cut & (case.upper >= case.upper.max())
     middle = np.where(at_bottom, case.upper - radius, middle)
     middle = np.where(at_top & ~at_bottom, case.lower + radius, middle)
-    inside: Array = np.clip(middle, case.lower, case.upper)
-    return inside
+    return np.clip(middle, case.lower, case.upper)

@@ -22,7 +22,6 @@ NOTE = (
 
 
 def radius_page(about: AboutPoints, radii: Radii) -> str:
-    """Return the HTML text of the page for these radii."""
     plots = plots_section([histogram(radii, PAGE), curve(radii, PAGE)])
     found = plural(sum(math.isfinite(row.upper) for row in radii.rows), "counterexample")
     note = f"{len(about.pictures)} of {found}, the nearest ones first."

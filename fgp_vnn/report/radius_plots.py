@@ -70,7 +70,6 @@ def save_both(radii: Radii, palette: Palette, path: Path) -> None:
 
 
 def side_by_side(radii: Radii, palette: Palette) -> Figure:
-    """Return a figure of both plots."""
     figure, (left, right) = new_figure(palette, panels=2)
     _draw_histogram(left, radii, palette)
     _draw_curve(right, radii, palette)

@@ -143,7 +143,6 @@ def summarise_radii(rows: Sequence[PointRadius], maximum: float) -> dict[str, An
 
 
 def describe_radii(summary: Mapping[str, Any]) -> str:
-    """Return a summary as a few lines of text."""
     if not summary["points"]:
         return "0 points"
     gap = summary["median_gap"]

@@ -10,27 +10,16 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
 from fgp_vnn.base.verdict import STATUSES
 from fgp_vnn.base.words import plural
-from fgp_vnn.bench.comparison import (
-    SINGLE,
-    benchmark_of,
-    read_made,
-    read_rules,
-    read_runs,
-    read_timings,
-    tool_folder,
-)
+from fgp_vnn.bench.comparison import SINGLE, Comparison, read_comparison
 from fgp_vnn.bench.instances import read_benchmark
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.rules import RULES
 from fgp_vnn.bench.score import Disagreement, Runs, all_keys, disagreements
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.report.figures import PAGE, PAPER, plots_section, save
-from fgp_vnn.report.libraries import check_libraries
-from fgp_vnn.report.page import Bar, Page, Section, decided_bar, facts_line, render
+from fgp_vnn.report.page import Bar, Page, Section, check_libraries, decided_bar, facts_line, render
 from fgp_vnn.report.pictures import MAX_PICTURES, Picture, counterexample_picture, pictures_section
 from fgp_vnn.report.run_plots import run_plots
 from fgp_vnn.report.run_tables import (
-    RunResults,
     categories_section,
     certificates_section,
     instances_section,
@@ -48,8 +37,7 @@ def write_report(folder: Path, *, ours: str | None = None, year: int | None = No
     `ours` is the tool that the scatter plots compare with the others; None means the first. `year`
     chooses the competition's rules; None means those that the comparison was scored by.
     """
-    rules = read_rules(folder) if year is None else RULES[year]
-    results = RunResults(read_runs(folder), rules, read_timings(folder), folder)
+    results = read_comparison(folder, year)
     mine = ours or next(iter(results.runs))
     if mine not in results.runs:
         names = ", ".join(results.runs)
@@ -62,9 +50,8 @@ def write_report(folder: Path, *, ours: str | None = None, year: int | None = No
     return folder / FILE
 
 
-def run_page(results: RunResults, mine: str) -> str:
-    """Return the HTML text of the page."""
-    runs, folder = results.runs, results.folder
+def run_page(results: Comparison, mine: str) -> str:
+    runs = results.runs
     conflicts, keys = disagreements(runs, results.rules), all_keys(runs)
     conflicting = {conflict.key for conflict in conflicts}
     sections = (
@@ -74,19 +61,18 @@ def run_page(results: RunResults, mine: str) -> str:
         categories_section(results),
         _breakdown(runs),
         *certificates_section(runs),
-        *_counterexamples(runs, folder, conflicting),
-        origin_section(results, read_made(folder)),
+        *_counterexamples(results, conflicting),
+        origin_section(results),
         instances_section(results, conflicting),
     )
     lead = [plural(len(keys), "instance"), plural(len({key[0] for key in keys}), "folder")]
     if list(runs) != [SINGLE]:
         lead.append(plural(len(runs), "tool"))
     lead.append(f"VNN-COMP {results.rules.year}")
-    return render(Page(f"fgp-vnn {folder.resolve().name}", lead, sections, _footer(runs)))
+    return render(Page(f"fgp-vnn {results.folder.resolve().name}", lead, sections, _footer(runs)))
 
 
 def disagreements_section(conflicts: Sequence[Disagreement], instances: int) -> Section:
-    """Return the section about wrong and contradicting verdicts."""
     values = {"conflicts": conflicts, "instances": instances, "shown": SHOWN_CONFLICTS}
     return Section("disagreements", "Disagreements", "disagreements.html", values)
 
@@ -101,19 +87,19 @@ def _breakdown(runs: Runs) -> Section:
     return Section("breakdown", "Verdicts, and what decided them", "breakdown.html", {"bars": bars})
 
 
-def _counterexamples(runs: Runs, folder: Path, first: set[Key]) -> Iterator[Section]:
+def _counterexamples(results: Comparison, first: set[Key]) -> Iterator[Section]:
     """Yield the section of pictures, disagreements first, if there is any counterexample."""
     waiting = [
         (tool, record)
-        for tool, results in runs.items()
-        for record in results.values()
+        for tool, records in results.runs.items()
+        for record in records.values()
         if record.counterexample
     ]
     if not waiting:
         return
     waiting.sort(key=lambda item: item[1].key not in first)
     try:
-        pictures = _pictures(waiting, folder)
+        pictures = _pictures(waiting, results)
     except InputError as error:
         pictures, note = [], f"No pictures: the benchmark cannot be read ({error})."
     else:
@@ -124,13 +110,13 @@ def _counterexamples(runs: Runs, folder: Path, first: set[Key]) -> Iterator[Sect
     yield pictures_section(pictures, note)
 
 
-def _pictures(found: Sequence[tuple[str, Record]], folder: Path) -> list[Picture]:
+def _pictures(found: Sequence[tuple[str, Record]], results: Comparison) -> list[Picture]:
     """Draw the first counterexamples of (tool, record) that are images, at most MAX_PICTURES."""
-    benchmark = read_benchmark(benchmark_of(folder), timeout=1.0)
+    benchmark = read_benchmark(results.benchmark, timeout=1.0)
     instances = {instance.key: instance for instance in benchmark.instances}
     made: list[Picture] = []
     for tool, record in found:
-        path = tool_folder(folder, tool) / record.counterexample
+        path = results.folders[tool] / record.counterexample
         instance = instances.get(record.key)
         if len(made) == MAX_PICTURES or instance is None or not path.is_file():
             continue

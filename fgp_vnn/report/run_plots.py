@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fgp_vnn.bench.comparison import Comparison
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Runs, right_answers
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.bench.timing import speed
 from fgp_vnn.report.figures import Palette, Plot, add_legend, new_figure
-from fgp_vnn.report.run_tables import RunResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ _FLOOR = 0.01  # seconds; shorter times are drawn as this
 _MARKERS = "osD^vPX*"
 
 
-def run_plots(results: RunResults, mine: str, palette: Palette) -> Iterator[Plot]:
+def run_plots(results: Comparison, mine: str, palette: Palette) -> Iterator[Plot]:
     """Yield the cactus plot, then a scatter plot of `mine` against each of the other tools."""
     runs = results.runs
     yield cactus(results, palette)
@@ -28,7 +28,7 @@ def run_plots(results: RunResults, mine: str, palette: Palette) -> Iterator[Plot
             yield scatter(results, mine, other, palette)
 
 
-def cactus(results: RunResults, palette: Palette) -> Plot:
+def cactus(results: Comparison, palette: Palette) -> Plot:
     """Plot the seconds of each tool's solved instances, from the fastest to the slowest."""
     runs = results.runs
     figure, (axes,) = new_figure(palette)
@@ -57,7 +57,7 @@ def cactus(results: RunResults, palette: Palette) -> Plot:
     return Plot("cactus", "Solved over time", text, figure)
 
 
-def scatter(results: RunResults, mine: str, other: str, palette: Palette) -> Plot:
+def scatter(results: Comparison, mine: str, other: str, palette: Palette) -> Plot:
     """Plot the seconds of `mine` against those of `other`; dashed lines hold unsolved instances."""
     runs = results.runs
     figure, (axes,) = new_figure(palette)
@@ -96,7 +96,7 @@ def scatter(results: RunResults, mine: str, other: str, palette: Palette) -> Plo
     return Plot(f"scatter-{other}", title, text, figure, groups)
 
 
-def _measured(results: RunResults, tools: Sequence[str]) -> str:
+def _measured(results: Comparison, tools: Sequence[str]) -> str:
     """Return how the times of tools were measured; once, if it is the same for all."""
     texts = {tool: str(results.timings[tool]) for tool in tools}
     if len(set(texts.values())) == 1:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 from fgp_vnn.base.verdict import STATUSES
 from fgp_vnn.base.words import plural
 from fgp_vnn.bench.certificates import certificates_of
-from fgp_vnn.bench.comparison import tool_folder
+from fgp_vnn.bench.comparison import Comparison
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.rules import Rules
 from fgp_vnn.bench.score import (
@@ -26,28 +22,12 @@ from fgp_vnn.bench.score import (
     scores,
 )
 from fgp_vnn.bench.tables import Key
-from fgp_vnn.bench.timing import Timings, unlike
 from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, facts_line
 
 _BEHIND = 1e9  # seconds added to unsolved instances, which sort after all solved ones
 
 
-@dataclass(frozen=True)
-class RunResults:
-    """The data of a page: results, the rules they are scored by, and how they were timed."""
-
-    runs: Runs
-    rules: Rules
-    timings: Timings
-    folder: Path
-
-    @property
-    def comparable(self) -> bool:
-        """Whether the times of all tools were measured in the same way."""
-        return not any(unlike(a, b) for a, b in pairwise(self.timings.values()))
-
-
-def summary_section(results: RunResults) -> Section:
+def summary_section(results: Comparison) -> Section:
     """Return one line per tool, with the best value of each column in bold.
 
     The best times are marked only if they are comparable.
@@ -82,7 +62,7 @@ def summary_section(results: RunResults) -> Section:
     return Section("summary", "Summary", "run_summary.html", values)
 
 
-def categories_section(results: RunResults) -> Section:
+def categories_section(results: Comparison) -> Section:
     """Return the competition's score of each tool in each category, and their sums."""
     rows = []
     totals = dict.fromkeys(results.runs, 0.0)
@@ -101,10 +81,10 @@ def categories_section(results: RunResults) -> Section:
     return Section("categories", "Categories", "categories.html", values)
 
 
-def origin_section(results: RunResults, made: Mapping[str, Any]) -> Section:
+def origin_section(results: Comparison) -> Section:
     """Return how each tool was timed, and the command, the date and the machine of the run."""
     facts: dict[str, str] = {}
-    if made:
+    if made := results.made:
         versions = made.get("versions", {})
         facts = {
             "command": shlex.join(made["command"]),
@@ -119,12 +99,12 @@ def origin_section(results: RunResults, made: Mapping[str, Any]) -> Section:
     return Section("origin", "How it was measured", "origin.html", values)
 
 
-def instances_section(results: RunResults, conflicting: set[Key]) -> Section:
+def instances_section(results: Comparison, conflicting: set[Key]) -> Section:
     """Return every instance, with columns for each tool's verdict and, if any, certificate."""
     runs = results.runs
     folders = {
-        tool: tool_folder(results.folder, tool).relative_to(results.folder).as_posix() + "/"
-        for tool in runs
+        tool: place.relative_to(results.folder).as_posix() + "/"
+        for tool, place in results.folders.items()
     }
     proved = [tool for tool, records in runs.items() if has_certificates(records)]
     titles = ["category", "network", "property", "limit s"]

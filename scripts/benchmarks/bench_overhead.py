@@ -21,7 +21,7 @@ from pathlib import Path
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bench.journal import read_records
 
-ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -151,16 +151,7 @@ def nothing(model: str, prop: str, *, timeout: float, **settings: object) -> Ver
 def start(folder: Path, out: Path, *arguments: str) -> subprocess.Popen[str]:
     paths = [str(ROOT), str(Path(__file__).resolve().parent)]
     return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "fgp_vnn",
-            "bench",
-            str(folder),
-            "--out",
-            str(out),
-            *arguments,
-        ],
+        [sys.executable, "-m", "fgp_vnn", "bench", str(folder), "--out", str(out), *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         stdout=subprocess.PIPE,
         text=True,

@@ -17,11 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.extend(
-    str(root / "scripts")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
-)
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import torch
 

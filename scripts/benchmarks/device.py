@@ -26,7 +26,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
 
-ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
+ROOT = Path(__file__).resolve().parents[2]
 DECIDED = ("sat", "unsat")
 
 

@@ -16,11 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.extend(
-    str(root / "scripts")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
-)
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import onnxruntime

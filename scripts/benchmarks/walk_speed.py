@@ -17,11 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.extend(
-    str(root / "scripts/evaluation")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
-)
+sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts/evaluation"))
 
 import numpy as np
 import torch

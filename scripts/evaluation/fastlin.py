@@ -48,12 +48,7 @@ def proves(layers: Sequence[Layer], x: Array, norm: str, radius: float) -> bool:
 
 
 def bounds(
-    before: Sequence[Layer],
-    lines: Sequence[Line],
-    last: Layer,
-    x: Array,
-    norm: str,
-    radius: float,
+    before: Sequence[Layer], lines: Sequence[Line], last: Layer, x: Array, norm: str, radius: float
 ) -> tuple[Array, Array]:
     """Bounds over the ball on an affine map of the last ReLUs, propagated back to the input."""
     rows, low = last[0], last[1]

@@ -31,7 +31,7 @@ from rich.text import Text
 from mutation import Mutation
 from mutations import MUTATIONS
 
-ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
+ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 600.0  # seconds for the tests of one mutation
 PROCESSES = multiprocessing.get_context("forkserver")  # with all but the package imported
 

@@ -1,14 +1,16 @@
 """A mutation: a small change that makes the package unsound, and the tests that must notice it.
 
-A change replaces one exact piece of text, which has to occur exactly once in its file.
+A change is written as a piece of text with a mark, such as `return t⟦ * t → ⟧`: the original,
+`return t * t`, has to occur exactly once in its file, and is replaced by `return t`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 Tested = tuple[str, tuple[str, ...]]  # a file of the package, and tests in tests/
-Change = tuple[str, Tested, str, str]  # name, file and tests, original text, replacement
+Change = tuple[str, Tested, str]  # name, file and tests, marked text
 
 
 class Mutation(NamedTuple):
@@ -19,6 +21,14 @@ class Mutation(NamedTuple):
     old: str
     new: str
     tests: tuple[str, ...]  # files in tests/, or single tests of these
+
+    @classmethod
+    def of(cls, name: str, place: Tested, marked: str) -> Mutation:
+        """The mutation that a change describes."""
+        before, change, after = re.split("[⟦⟧]", marked)
+        old, new = change.split(" → ")
+        file, tests = place
+        return cls(name, file, before + old + after, before + new + after, tests)
 
 
 def tested(file: str, *tests: str) -> Tested:

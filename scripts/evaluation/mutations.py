@@ -17,4 +17,4 @@ from mutation import Mutation
 
 _SMOOTH = (*ACTIVATIONS, *CURVED, *INTERVALS)
 _ALL = (*KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *READING, *_SMOOTH, *PROOFS)
-MUTATIONS = tuple(Mutation(name, file, old, new, tests) for name, (file, tests), old, new in _ALL)
+MUTATIONS = tuple(Mutation.of(*change) for change in _ALL)

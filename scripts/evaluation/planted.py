@@ -16,11 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-sys.path.extend(
-    str(root / "scripts")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
-)
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import torch
 from rich.console import Console

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-sys.path.extend(
-    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
-)
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 import torch

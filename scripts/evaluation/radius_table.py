@@ -19,11 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.extend(
-    str(root / "scripts")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
-)
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import torch
@@ -142,11 +138,7 @@ def run_network(args: argparse.Namespace, name: str, model: Path) -> list[Triple
 
 
 def _run(
-    args: argparse.Namespace,
-    name: str,
-    model: Path,
-    points: Points,
-    engine: str,
+    args: argparse.Namespace, name: str, model: Path, points: Points, engine: str
 ) -> list[PointRadius]:
     """The radii by one engine, from its file if they are there already."""
     certifier = Certifier.of(model, engine=engine)

@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.extend(
-    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
-)
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 import torch

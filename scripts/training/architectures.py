@@ -39,10 +39,7 @@ def conv_small(shape: tuple[int, ...], classes: int) -> nn.Sequential:
 
 def conv_deep(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     """Two strided convolutions of 4 and 6 channels, then a dense layer of 16."""
-    convolutions = [
-        nn.Conv2d(shape[0], 4, 3, stride=2, padding=1),
-        nn.Conv2d(4, 6, 2, stride=2),
-    ]
+    convolutions = [nn.Conv2d(shape[0], 4, 3, stride=2, padding=1), nn.Conv2d(4, 6, 2, stride=2)]
     return _conv(shape, classes, convolutions, 16)
 
 

@@ -252,6 +252,14 @@ def test_a_normalisation_in_front_is_the_same_as_a_module_that_has_it(conv: Path
             fgp_vnn.Certifier.of(conv, **bad)
 
 
+@pytest.mark.parametrize("value", [10**400, np.inf])
+def test_numbers_of_any_size_are_refused_in_words(value: Any) -> None:
+    network = random_network((2, 3, 2), 0)
+    for options in ({"y": [value]}, {"target": [value]}, {"clip": ([-value, 0], [value, 1])}):
+        with pytest.raises(InputError, match=next(iter(options))):
+            fgp_vnn.certify(network, [0.0, 0.0], epsilon=0.1, **options)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
 def test_inputs_that_are_not_finite_are_refused_by_name(value: float) -> None:
     with pytest.raises(InputError, match="inputs have values that are not finite"):

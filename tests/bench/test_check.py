@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.bench.check import OnnxFile, counterexample_fault, load_judged
+from fgp_vnn.bench.check import OnnxFile, judge, load_judged
 from fgp_vnn.cli.main import main
-from fgp_vnn.property import load_property
+from fgp_vnn.property import Property, load_property
 from tests.helpers.bench_folders import PROPERTY, identity
 
 
@@ -24,6 +25,11 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     network.write_bytes(identity())
     prop.write_text(PROPERTY)
     return network, prop
+
+
+def fault_of(x: NDArray[np.float64], network: OnnxFile, prop: Property) -> str:
+    """Why a point is not a counterexample; empty if it is one."""
+    return judge(x, None, network, prop).fault
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_point_is_judged_in_float32_with_no_tolerance(
     files: tuple[Path, Path], point: list[float], message: str
 ) -> None:
-    found = counterexample_fault(np.array(point), OnnxFile(files[0]), load_property(files[1]))
+    found = fault_of(np.array(point), OnnxFile(files[0]), load_property(files[1]))
     assert message in found
     assert bool(message) == bool(found)
 
@@ -64,7 +70,7 @@ def test_a_point_on_an_open_face_is_reported_with_the_face(
     files: tuple[Path, Path], bounds: str, point: list[float], message: str
 ) -> None:
     files[1].write_text(bounded(bounds))
-    found = counterexample_fault(np.array(point), OnnxFile(files[0]), load_property(files[1]))
+    found = fault_of(np.array(point), OnnxFile(files[0]), load_property(files[1]))
     assert found == f"counterexample on an open face of the box: {message}"
 
 
@@ -80,8 +86,8 @@ def test_a_box_whose_only_float32_is_on_an_open_face_is_judged_as_written(
 ) -> None:
     files[1].write_text(bounded("(> X_0 0.5)(< X_0 0.50000001)(>= X_1 0)(<= X_1 1)"))
     judged = OnnxFile(files[0]), load_property(files[1])
-    assert not counterexample_fault(np.array([0.500000005, 1.0]), *judged)
-    assert "on an open face" in counterexample_fault(np.array([0.5, 1.0]), *judged)
+    assert not fault_of(np.array([0.500000005, 1.0]), *judged)
+    assert "on an open face" in fault_of(np.array([0.5, 1.0]), *judged)
 
 
 RELATED = (
@@ -115,7 +121,7 @@ def test_constraints_between_inputs_and_others_are_judged(
     network, prop = tmp_path / "net.onnx", tmp_path / "prop.vnnlib"
     network.write_bytes(identity())
     prop.write_text(text)
-    found = counterexample_fault(np.array(point), OnnxFile(network), load_judged(prop))
+    found = fault_of(np.array(point), OnnxFile(network), load_judged(prop))
     assert message in found
     assert bool(message) == bool(found)
 
@@ -154,9 +160,9 @@ def test_a_point_has_to_be_unsafe_in_a_box_that_contains_it(tmp_path: Path) -> N
         " (and (>= X_0 2.0) (<= X_0 3.0) (<= Y_0 0.0))))\n"
     )
     onnx, loaded = OnnxFile(network), load_property(prop)
-    assert counterexample_fault(np.array([0.75]), onnx, loaded) == ""
-    assert "is not unsafe" in counterexample_fault(np.array([2.5]), onnx, loaded)
-    assert "outside the box by 0.5" in counterexample_fault(np.array([1.5]), onnx, loaded)
+    assert fault_of(np.array([0.75]), onnx, loaded) == ""
+    assert "is not unsafe" in fault_of(np.array([2.5]), onnx, loaded)
+    assert "outside the box by 0.5" in fault_of(np.array([1.5]), onnx, loaded)
 
 
 def test_dimensions_without_a_number_are_one(tmp_path: Path) -> None:

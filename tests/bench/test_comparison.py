@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fgp_vnn.bench.comparison import read_timings
+from fgp_vnn.bench.comparison import read_comparison
 from fgp_vnn.bench.journal import read_records
 from fgp_vnn.cli.main import main
 from tests.bench.commands import environment
@@ -120,7 +120,7 @@ def test_start_up_is_measured_on_the_smallest_instance_in_turn_and_shown(
     compare(tmp_path, folder, *arguments)
     rounds = ["a test", "b test", "b test", "a test", "a test", "b test", "a cat", "b cat"]
     assert log.read_text().splitlines() == rounds
-    timings = read_timings(tmp_path / "out")
+    timings = read_comparison(tmp_path / "out").timings
     assert {name: len(timing.startup) for name, timing in timings.items()} == {"a": 2, "b": 2}
     assert "start-up 0." in capsys.readouterr().out
     compare(tmp_path, folder, *arguments)
@@ -131,7 +131,7 @@ def test_a_tool_that_declines_the_smallest_instance_has_no_start_up(tmp_path: Pa
     folder = make_folder(tmp_path / "cat", ["x"])
     tool = make_tool(tmp_path / "tool", "echo unsat > $5", '[ "$2" = cat ]')
     compare(tmp_path, folder, "--tool", f"t={tool}", "--startup", "1", "--quiet")
-    assert read_timings(tmp_path / "out")["t"].startup == ()
+    assert read_comparison(tmp_path / "out").timings["t"].startup == ()
 
 
 def test_warm_times_of_a_run_are_not_set_beside_cold_ones(

@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.pool import run_all
+from fgp_vnn.bench.record import Answer
 
 
 def instance(number: int) -> Instance:

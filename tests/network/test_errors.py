@@ -150,6 +150,9 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
     ("a tensor of any size", lambda b: b.op("MaxPool", b.op(
         "Reshape", "x", b.ints(1, 1, 4)), kernel_shape=[4], pads=[1 << 31, 0]),
         ["t1_0", "entries"]),
+    ("pads that vary", lambda b: b.op("Pad", "x", b.op(
+        "Cast", b.op("Concat", "x", "x", axis=1), to=TensorProto.INT64), mode="reflect"),
+        ["Pad", "not constant"]),
     ("constant output", lambda b: b.op("Relu", b.random(3)), ["does not depend"]),
     ("nan", weights(np.nan), ["c0", "NaN"]),
     ("signalling nan", signalling, ["c0", "NaN"]),

@@ -33,8 +33,8 @@ def _made(draw: random.Random, depth: int) -> tuple[Function, Exact]:
         case 2:
             return added(first, second), lambda x: f(x) + g(x)
         case 3:
-            factor, more = draw.randint(-2, 2), draw.randint(-1, 1)
-            return scaled(first, factor, more), lambda x: factor * f(x) + more
+            factor = draw.randint(-2, 2)
+            return scaled(first, factor), lambda x: factor * f(x)
     by, h = _made(draw, depth - 1)
     level, equal = Fraction(draw.randint(-2, 2), 2), draw.random() < 0.5
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from fgp_vnn.bench.comparison import read_runs
+from fgp_vnn.bench.comparison import read_comparison
 from fgp_vnn.bench.instances import read_benchmark
 from fgp_vnn.property.model import Case
 from fgp_vnn.report.pictures import (
@@ -112,7 +112,7 @@ def test_a_fixed_input_stays_where_it_is() -> None:
 def test_a_counterexample_becomes_three_images_and_a_sentence(tmp_path: Path) -> None:
     out = make_comparison(tmp_path)
     (instance,) = read_benchmark(tmp_path / "images").instances
-    record = read_runs(out)["ours"][instance.key]
+    record = read_comparison(out).runs["ours"][instance.key]
     drawn = counterexample_picture("one", out / "ours" / record.counterexample, instance)
     assert drawn is not None
     assert drawn.caption.startswith("largest change 0.1 of 0.2; largest output 0 before, 3 after")

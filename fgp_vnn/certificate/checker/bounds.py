@@ -270,5 +270,4 @@ def _both(values: Array) -> Array:
 
 def _weigh(rows: Array, vector: Array) -> Array:
     """rows [batch, rows, n] . vector [batch or 1, n]."""
-    result: Array = (rows @ vector[:, :, None])[..., 0]
-    return result
+    return (rows @ vector[:, :, None])[..., 0]

@@ -22,8 +22,8 @@ class Call:
     relu: Callable[[Form], Form]
     layer: Callable[[Form, str, tuple[int, ...]], Form]  # takes z, the layer's kind, its shape
 
-    def form(self, index: int = 0) -> Form:
-        value = self.inputs[index]
+    def form(self) -> Form:
+        value = self.inputs[0]
         if not isinstance(value, Form):
             raise UnsupportedError("it reads a constant where it should read the network's input")
         return value

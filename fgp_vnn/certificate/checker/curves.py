@@ -175,8 +175,7 @@ def _slopes(kind: str, lower: Array, upper: Array, sign: int) -> tuple[Array, Ar
 def _mixed(parts: tuple[Array, Array, Array], alpha: Array) -> Array:
     """Interpolation: the first part at alpha 0, the second at 1/2, the third at 1."""
     first, last = np.maximum(1 - 2 * alpha, 0), np.maximum(2 * alpha - 1, 0)
-    result: Array = first * parts[0] + (1 - first - last) * parts[1] + last * parts[2]
-    return result
+    return first * parts[0] + (1 - first - last) * parts[1] + last * parts[2]
 
 
 def _corners(lower: Array, upper: Array, slope: Array, sign: int) -> Array:

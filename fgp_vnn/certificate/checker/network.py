@@ -56,7 +56,6 @@ class CheckedNetwork:
 
     @property
     def widths(self) -> list[int]:
-        """Number of neurons of each layer."""
         return [layer.outputs for layer in self.maps[:-1]]
 
 

@@ -151,6 +151,17 @@ class Curve(Activation):
         return slopes.nan_to_num(0.0, 0.0, 0.0).clamp(-steep, steep)
 
 
+def of_piece(
+    name: str,
+    piece: Piece,
+    range: tuple[float, float] = (-inf, inf),
+    domain: tuple[float, float] = (-inf, inf),
+    key: tuple[object, ...] = (),
+) -> Curve:
+    """The curve of a single piece; the other arguments are fields of `Curve`."""
+    return Curve(name, piece.value, piece.slope, (piece,), range, domain, key=key)
+
+
 def _least(piece: Piece, a: Tensor, b: Tensor, slope: Tensor, sign: int) -> Tensor:
     """A lower bound of sign f(z) - slope z over [a, b], within one piece."""
     curvature = torch.as_tensor(sign * piece.curvature).to(a)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.activations.curve import EPS, Curve, Function, Piece, one
+from fgp_vnn.network.activations.curve import EPS, Curve, Function, Piece, of_piece, one
 from fgp_vnn.network.activations.sigmoids import sigmoid
 
 
@@ -81,9 +81,7 @@ def _softplus(z: Tensor) -> Tensor:
     return torch.log1p(torch.exp(-z.abs())) + z.clamp(min=0)
 
 
-SOFTPLUS = Curve(
-    "Softplus", _softplus, sigmoid, (Piece(1, _softplus, sigmoid, 16, _size, one),), (0.0, inf)
-)
+SOFTPLUS = of_piece("Softplus", Piece(1, _softplus, sigmoid, 16, _size, one), (0.0, inf))
 
 
 def elu(alpha: float, scale: float = 1.0, stretch: float = 1.0, name: str = "Elu") -> Curve:
@@ -116,18 +114,10 @@ def elu(alpha: float, scale: float = 1.0, stretch: float = 1.0, name: str = "Elu
     return Curve(name, function, slope, pieces, (least, inf), key=(alpha, scale, stretch))
 
 
-def _hard_swish(z: Tensor) -> Tensor:
-    return z * (z + 3).clamp(0, 6) / 6
-
-
-def _hard_swish_slope(z: Tensor) -> Tensor:
-    return torch.where(z.abs() < 3, z / 3 + 0.5, (z > 0).to(z.dtype))
-
-
 HARD_SWISH = Curve(
     "HardSwish",
-    _hard_swish,
-    _hard_swish_slope,
+    lambda z: z * (z + 3).clamp(0, 6) / 6,
+    lambda z: torch.where(z.abs() < 3, z / 3 + 0.5, (z > 0).to(z.dtype)),
     (
         Piece(0, torch.zeros_like, torch.zeros_like, 0, end=-3.0),
         Piece(

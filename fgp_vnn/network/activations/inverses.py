@@ -16,7 +16,7 @@ from math import inf
 import torch
 from torch import Tensor
 
-from fgp_vnn.network.activations.curve import Curve, Function, relative
+from fgp_vnn.network.activations.curve import Curve, Function, of_piece, relative
 
 _STEEP = 1.57  # tan has one branch up to here
 
@@ -36,10 +36,6 @@ def _tan_slope(z: Tensor) -> Tensor:
     return 1 + t * t
 
 
-def _acosh_slope(z: Tensor) -> Tensor:
-    return 1 / torch.sqrt((z - 1) * (z + 1))
-
-
 def _asin_slope(z: Tensor) -> Tensor:
     return 1 / torch.sqrt((1 - z) * (1 + z))
 
@@ -50,13 +46,7 @@ ASINH = _turning("Asinh", torch.asinh, lambda z: 1 / torch.sqrt(1 + z * z), -1)
 ATANH = _turning("Atanh", torch.atanh, lambda z: 1 / ((1 - z) * (1 + z)), 1, 1 - 2.0**-40)
 ASIN = _turning("Asin", torch.asin, _asin_slope, 1, 1.0)
 ACOS = _turning("Acos", torch.acos, lambda z: -_asin_slope(z), -1, 1.0)
-COSH = Curve("Cosh", torch.cosh, torch.sinh, (relative(1, torch.cosh, torch.sinh),), (1.0, inf))
-ACOSH = Curve(
-    "Acosh",
-    torch.acosh,
-    _acosh_slope,
-    (relative(-1, torch.acosh, _acosh_slope, 16, (1.0, inf)),),
-    (0.0, inf),
-    (1.0, inf),
-)
+COSH = of_piece("Cosh", relative(1, torch.cosh, torch.sinh), (1.0, inf))
+_ACOSH = relative(-1, torch.acosh, lambda z: 1 / torch.sqrt((z - 1) * (z + 1)), 16, (1.0, inf))
+ACOSH = of_piece("Acosh", _ACOSH, (0.0, inf), (1.0, inf))
 INVERSES = (SINH, TAN, ASINH, ATANH, ASIN, ACOS, COSH, ACOSH)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down
 from fgp_vnn.network.activations.base import Activation, Envelope
-from fgp_vnn.network.activations.curve import Curve, Piece, one
+from fgp_vnn.network.activations.curve import Curve, Piece, of_piece, one
 
 
 def _flat(level: float, start: float, end: float) -> Piece:
@@ -34,9 +34,7 @@ def step(equal: bool) -> Curve:
 
 SCORES = 1e36  # scores up to this size are small compared with the most negative float32
 # The identity; it has no bounds outside +-SCORES, where masks in a softmax are not understood.
-WITHIN = Curve(
-    "Within", torch.clone, one, (Piece(0, torch.clone, one, 0),), domain=(-SCORES, SCORES)
-)
+WITHIN = of_piece("Within", Piece(0, torch.clone, one, 0), domain=(-SCORES, SCORES))
 
 SIGN = Curve("Sign", torch.sign, one, (_flat(-1.0, -inf, 0.0), _flat(1.0, 0.0, inf)), (-1.0, 1.0))
 

@@ -17,32 +17,23 @@ from math import inf, log
 import torch
 from torch import Tensor
 
-from fgp_vnn.network.activations.curve import Curve, Piece, relative
+from fgp_vnn.network.activations.curve import Curve, Piece, of_piece, relative
 
 _LEAST = 1e-300  # smallest argument of functions without a value or derivative at 0
 _RIGHT, _LEFT = (0.0, inf), (-inf, 0.0)
-
-
-def _sqrt_slope(z: Tensor) -> Tensor:
-    return 0.5 / torch.sqrt(z)
-
-
-def _twice(z: Tensor) -> Tensor:
-    return 2 * z
 
 
 def _inverse_slope(z: Tensor) -> Tensor:
     return -1 / (z * z)
 
 
-_EXP = relative(1, torch.exp, torch.exp, touch=torch.log)
-_SQUARE = relative(1, torch.square, _twice, touch=lambda d: d / 2)
-_LOG = relative(-1, torch.log, torch.reciprocal, ends=_RIGHT, touch=torch.reciprocal)
-_SQRT = relative(-1, torch.sqrt, _sqrt_slope, ends=_RIGHT, touch=lambda d: 0.25 / (d * d))
-EXP = Curve("Exp", torch.exp, torch.exp, (_EXP,), (0.0, inf))
-SQUARE = Curve("Square", torch.square, _twice, (_SQUARE,), (0.0, inf))
-LOG = Curve("Log", torch.log, torch.reciprocal, (_LOG,), domain=(_LEAST, inf))
-SQRT = Curve("Sqrt", torch.sqrt, _sqrt_slope, (_SQRT,), (0.0, inf), (0.0, inf))
+_SQUARE = relative(1, torch.square, lambda z: 2 * z, touch=lambda d: d / 2)
+_LOG = relative(-1, torch.log, torch.reciprocal, 8, _RIGHT, torch.reciprocal)
+_SQRT = relative(-1, torch.sqrt, lambda z: 0.5 / torch.sqrt(z), 8, _RIGHT, lambda d: 0.25 / (d * d))
+EXP = of_piece("Exp", relative(1, torch.exp, torch.exp, touch=torch.log), (0.0, inf))
+SQUARE = of_piece("Square", _SQUARE, (0.0, inf))
+LOG = of_piece("Log", _LOG, domain=(_LEAST, inf))
+SQRT = of_piece("Sqrt", _SQRT, (0.0, inf), (0.0, inf))
 # Both pieces end at 0. One of them is concave for lower lines, the other for upper lines: its value
 # at the end 0 is infinite, so its offset is not finite, and an interval with 0 in it has no bounds.
 RECIPROCAL = Curve(
@@ -88,7 +79,7 @@ def exponential(base: float) -> Curve:
         return (1 + (rate * z).abs()) * value(z)
 
     piece = Piece(1, value, slope, 16, size, lambda z: abs(rate) * size(z))
-    return Curve("Exponential", value, slope, (piece,), (0.0, inf), key=(base,))
+    return of_piece("Exponential", piece, (0.0, inf), key=(base,))
 
 
 def _repeated(z: Tensor, times: int) -> Tensor:
@@ -126,4 +117,4 @@ def _real_power(p: float) -> Curve:
 
     curvature = 1 if p > 1 or p < 0 else -1
     piece = Piece(curvature, value, slope, 16, size, slope_size, start=0.0)
-    return Curve("Pow", value, slope, (piece,), (0.0, inf), (_LEAST, inf), key=(p,))
+    return of_piece("Pow", piece, (0.0, inf), (_LEAST, inf), key=(p,))

@@ -75,7 +75,6 @@ class AffineMap(ABC):
 
     @property
     def outputs(self) -> int:
-        """The number of outputs."""
         return int(self.bias.shape[0])
 
     @property

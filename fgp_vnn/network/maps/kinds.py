@@ -14,8 +14,7 @@ def mark(node: fx.Node, kind: str) -> None:
 
 def kind(node: fx.Node) -> str | None:
     """The ONNX operator of a node; None for inputs, constants and unmarked nodes."""
-    found: str | None = node.meta.get(_KEY)
-    return found
+    return node.meta.get(_KEY)
 
 
 def kinds(module: fx.GraphModule) -> dict[str, str]:

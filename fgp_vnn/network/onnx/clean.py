@@ -11,15 +11,11 @@ from math import prod
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, version_converter
 
-from fgp_vnn.network.onnx.explicit import (
-    average_pool,
-    convolution,
-    padded,
-    transposed_convolution,
-)
+from fgp_vnn.network.onnx.explicit import average_pool, convolution, padded, transposed_convolution
 from fgp_vnn.network.onnx.fold import fold, prober
-from fgp_vnn.network.onnx.graph import RESHAPES, Array, Graph, attributes, axes_of, last_node
+from fgp_vnn.network.onnx.graph import RESHAPES, Array, Graph, attributes, last_node
 from fgp_vnn.network.onnx.interpolate import interpolated
+from fgp_vnn.network.onnx.read import opset_of
 from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
 _OLDEST = 9  # below it onnx2torch has no converters for Flatten, Dropout, BatchNormalization
@@ -34,10 +30,8 @@ CLEANED = frozenset({*RESHAPES, *_REARRANGED, "Cast", "Dropout"})
 
 def raise_opset(model: ModelProto) -> ModelProto:
     """The model, converted to the oldest operator set that onnx2torch supports if it is older."""
-    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
-    if not versions or max(versions) >= _OLDEST:
-        return model
-    return version_converter.convert_version(model, _OLDEST)
+    new = opset_of(model) >= _OLDEST
+    return model if new else version_converter.convert_version(model, _OLDEST)
 
 
 def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
@@ -69,26 +63,22 @@ def _cast(w: Writer) -> str | None:
 
 def _reduced(w: Writer) -> str:
     """A reduction with its axes in the form that onnx2torch reads up to opset 17."""
-    axes, keep = axes_of(w.graph, w.node), w.given.get("keepdims", 1)
-    return w.reduced(w.node.op_type, w.operands[0], axes, keep=keep, output=w.target)
+    keep = w.given.get("keepdims", 1)
+    return w.reduced(w.node.op_type, w.operands[0], w.axes, keep=keep, output=w.target)
 
 
 def _resized(w: Writer) -> str | None:
     nearest = w.given.get("mode", b"nearest") == b"nearest"
-    return _moved(w) if nearest else interpolated(w)
+    return _rearranged(w) if nearest else interpolated(w)
 
 
-def _moved(w: Writer) -> str | None:
-    return _rearranged(w) if w.graph.fixed_but_first(w.node) else None
-
-
-def _pad(w: Writer) -> str:
+def _pad(w: Writer) -> str | None:
     """Padding with zeros, then the sum with the values at the edges if these are not zero."""
     x = w.operands[0]
-    if w.given.get("mode", b"constant") != b"constant":
-        return _rearranged(w)
     if not w.graph.fixed_but_first(w.node):
         raise w.refused("has pads or a value that are not constant")
+    if w.given.get("mode", b"constant") != b"constant":
+        return _rearranged(w)
     (edges,) = prober(w.graph, w.node)(np.zeros(w.shape(x)))
     if not edges.any():
         return padded(w, x, _all_pads(w), w.target)
@@ -107,8 +97,11 @@ def _all_pads(w: Writer) -> list[int]:
     return result
 
 
-def _rearranged(w: Writer) -> str:
-    """A node that only moves entries of its first operand, as a Gather of the flat operand."""
+def _rearranged(w: Writer) -> str | None:
+    """A node that only moves entries of its first operand, as a Gather of the flat operand; None if
+    other operands are not constant."""
+    if not w.graph.fixed_but_first(w.node):
+        return None
     flat = w.put("Reshape", w.operands[0], [-1])
     for index, output in _indices(w):
         w.put("Gather", flat, index, output=output, axis=0)
@@ -129,7 +122,7 @@ def _indices(w: Writer) -> list[tuple[Array, str]]:
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(RESHAPES, _reshaped),
     **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), _reduced),
-    **dict.fromkeys(_REARRANGED, _moved),
+    **dict.fromkeys(_REARRANGED, _rearranged),
     "AveragePool": average_pool,
     "Cast": _cast,
     "Conv": convolution,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fgp_vnn.network.onnx.fold import prober
-from fgp_vnn.network.onnx.windows import automatic, check_pool, extents, image_of, padding
+from fgp_vnn.network.onnx.windows import automatic, check_pool, extents, image_of, padding, rule_of
 from fgp_vnn.network.onnx.writer import Writer
 
 
@@ -29,8 +29,7 @@ def convolution(w: Writer) -> str | None:
         return None
     starts, ends = padding(w, w.shape(w.operands[1])[2:])
     kept = {name: value for name, value in w.given.items() if name != "auto_pad"}
-    kept["pads"] = [*starts, *ends]
-    return w.put("Conv", *w.operands, output=w.target, **kept)
+    return w.put("Conv", *w.operands, output=w.target, **kept | {"pads": [*starts, *ends]})
 
 
 def average_pool(w: Writer) -> str | None:
@@ -76,9 +75,9 @@ def transposed_convolution(w: Writer) -> str | None:
     ]
     if any(extra) and automatic(w):
         raise w.refused("has both auto_pad and output_padding")
-    if w.given.get("auto_pad", b"NOTSET") == b"NOTSET" and "output_shape" not in w.given:
+    if rule_of(w) == b"NOTSET" and "output_shape" not in w.given:
         starts = w.given["pads"][: len(image)]
-    elif w.given.get("auto_pad") == b"SAME_UPPER":
+    elif rule_of(w) == b"SAME_UPPER":
         starts = [total // 2 for total in cut]
     else:
         starts = [total - total // 2 for total in cut]

@@ -195,7 +195,6 @@ def last_node(nodes: Iterable[NodeProto], output: str) -> NodeProto | None:
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:
-    """A node's attributes by name."""
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
@@ -214,8 +213,7 @@ def axes_of(graph: Graph, node: NodeProto) -> list[int]:
 
 def make_node(kind: str, inputs: Sequence[str], output: str, **attribute: Any) -> NodeProto:
     """A node with one output."""
-    node: NodeProto = helper.make_node(kind, list(inputs), [output], **attribute)
-    return node
+    return helper.make_node(kind, list(inputs), [output], **attribute)
 
 
 def label(node: NodeProto) -> str:

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from fgp_vnn.network.onnx.graph import Array, axes_of
+from fgp_vnn.network.onnx.graph import Array
 from fgp_vnn.network.onnx.windows import check_pool, extents, image_of, padding
 from fgp_vnn.network.onnx.writer import Writer
 
@@ -16,7 +16,7 @@ ABSENT = -1  # the index of a member outside of the image
 
 def reduction_groups(w: Writer) -> Array:
     """Flat indices [members, results] of the entries that each result of a reduction reads."""
-    shape, axes = w.shape(w.operands[0]), axes_of(w.graph, w.node)
+    shape, axes = w.shape(w.operands[0]), w.axes
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     numbers = w.numbers(w.operands[0]).transpose(*axes, *kept)
     groups: Array = numbers.reshape(prod(shape[a] for a in axes), -1)

@@ -68,7 +68,6 @@ class Normalised(nn.Module):
         self.train(module.training)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The module's output at the normalised input."""
         mean, std = (spread_channels(v, x.ndim) for v in (self.mean, self.std))
         result: Tensor = self.module((x - mean) / std)
         return result

@@ -18,15 +18,13 @@ from onnx import GraphProto, ModelProto, numpy_helper
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.program import nodes_in
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.convert import convert_whole
-from fgp_vnn.network.onnx.graph import label
 from fgp_vnn.network.onnx.load import parse
-from fgp_vnn.network.onnx.read import RANDOM, ends_of, input_shape, read_graph
+from fgp_vnn.network.onnx.read import check_random, ends_of, input_shape, read_graph
 from fgp_vnn.network.onnx.runtime import Runtime
 
 # ONNX operators whose slope is 0 wherever they have one.
@@ -47,12 +45,10 @@ class Opaque:
 
     @property
     def inputs(self) -> int:
-        """The number of inputs."""
         return prod(self.input_shape)
 
     @property
     def outputs(self) -> int:
-        """The number of outputs."""
         return prod(self.output_shape)
 
     @property
@@ -114,9 +110,9 @@ def load_opaque(source: Path | str | bytes) -> Opaque:
     runtime = Runtime(data, shape)
     given = runtime.output_shape()
     two = torch.zeros(2, *shape)
-    for convert in (_cleaned, _as_written):
+    for clean in (True, False):
         try:
-            module, softmax = convert(model)
+            module, softmax = _cleaned(model) if clean else (convert_whole(model), None)
             with _Counted() as counted:
                 found = torch.vmap(module)(two)
             fits = found.numel() == 2 * prod(given)
@@ -128,28 +124,19 @@ def load_opaque(source: Path | str | bytes) -> Opaque:
     return Opaque(runtime, shape, given, None, None, prod(shape) + prod(given))
 
 
-Converted = tuple[nn.Module, str | None]  # the module, and the final softmax that it leaves out
-
-
-def _cleaned(model: ModelProto) -> Converted:
-    """The module of the graph with literal shapes and without a final softmax."""
+def _cleaned(model: ModelProto) -> tuple[nn.Module, str | None]:
+    """The module of the graph with literal shapes and without a final softmax, and that softmax."""
     graph = read_graph(raise_opset(model))
     softmax = clean_graph(graph)
     return convert_whole(graph.model(single=True)), softmax
 
 
-def _as_written(model: ModelProto) -> Converted:
-    return convert_whole(model), None
-
-
 def _check_fixed(model: ModelProto) -> None:
     """Refuse a program that may return different results for the same input."""
-    graphs = [model.graph, *model.functions]
     false = set(_false_constants(model.graph))
-    for node in (node for graph in graphs for node in nodes_in(graph)):
-        mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
-        if node.op_type in RANDOM or (mode and mode not in false):
-            raise UnsupportedError(f"{label(node)} gives random values")
+    for graph in (model.graph, *model.functions):
+        for node in nodes_in(graph):
+            check_random(node, false.__contains__)
 
 
 def _false_constants(graph: GraphProto) -> Iterator[str]:

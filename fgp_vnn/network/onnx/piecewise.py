@@ -42,9 +42,9 @@ def line(slope: int, offset: int | Fraction) -> Function:
     return [LinearPiece(None, Fraction(slope), Fraction(offset))]
 
 
-def scaled(function: Function, factor: int | Fraction, more: int | Fraction = 0) -> Function:
-    """A function times `factor`, plus `more`."""
-    return [piece.times(factor, more) for piece in function]
+def scaled(function: Function, factor: int | Fraction) -> Function:
+    """A function times `factor`."""
+    return [piece.times(factor) for piece in function]
 
 
 def added(first: Function, second: Function) -> Function:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
@@ -11,7 +13,7 @@ from fgp_vnn.base.program import check_parts, nodes_in
 from fgp_vnn.network.onnx.choice import shape_of
 from fgp_vnn.network.onnx.graph import Array, Graph, attributes, inputs_of, label, narrowed
 
-RANDOM = {
+_RANDOM = {
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
     "RandomUniformLike",
 }  # fmt: skip
@@ -32,7 +34,7 @@ def read_graph(model: ModelProto) -> Graph:
         input=read.name,
         input_shape=input_shape(read),
         output=given.name,
-        opset=_opset(model),
+        opset=opset_of(model),
         names={name for node in nodes for name in (*node.input, *node.output)},
     )
     graph.replace(lambda node: _inline(graph, node))
@@ -69,16 +71,22 @@ def _check_order(graph: Graph) -> None:
 
 def _check_fixed(graph: Graph, node: NodeProto) -> None:
     """Refuse a node whose result is not, or may not be, a function of its operands."""
-    if node.op_type in RANDOM:
-        raise UnsupportedError(f"{label(node)} gives random values")
+    check_random(node, lambda name: not graph.constants.get(name, np.ones(1)).any())
     if any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
         raise UnsupportedError(f"{label(node)} contains a subgraph, which is not supported")
+
+
+def check_random(node: NodeProto, is_false: Callable[[str], bool]) -> None:
+    """Refuse a node that gives random values; `is_false` says which tensors are constants of 0."""
+    if node.op_type in _RANDOM:
+        raise UnsupportedError(f"{label(node)} gives random values")
     mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
-    if mode and graph.constants.get(mode, np.asarray(True)).any():
+    if mode and not is_false(mode):
         raise UnsupportedError(f"{label(node)} drops values at random, as in training")
 
 
-def _opset(model: ModelProto) -> int:
+def opset_of(model: ModelProto) -> int:
+    """The version of ONNX's own operators that a model uses."""
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     if not versions:
         raise InputError("the file names no version of the ONNX operators")

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.base.words import plural
 from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.model import AffineMap, Network
 from fgp_vnn.network.onnx.roundings import LARGEST, UNIT, Loss
@@ -89,9 +90,8 @@ def check_against_runtime(
     network = reading.network
     result = torch.from_numpy(runtime.run_many(x)).double()
     if result.shape[1] != network.outputs:
-        raise UnsupportedError(
-            f"onnxruntime gives {result.shape[1]} outputs where {network.outputs} were expected"
-        )
+        has = plural(result.shape[1], "output")
+        raise UnsupportedError(f"onnxruntime gives {has}, the normal form {network.outputs}")
     seen = _numbered(reading, inside)
     at_once = max(1, how.entries // (network.inputs + network.neurons))
     for start in range(0, len(x), at_once):
@@ -106,11 +106,9 @@ def _numbered(reading: Reading, inside: Mapping[str, Floats]) -> dict[int, Tenso
     for k, (name, affine) in enumerate(zip(reading.ends, reading.network.maps, strict=True)):
         if name in inside:
             found[k] = torch.from_numpy(inside[name])
-            has = found[k].shape[1]
-            if has != affine.outputs:
-                raise UnsupportedError(
-                    f"onnxruntime gives {name!r} {has} entries where {affine.outputs} were expected"
-                )
+            if (size := found[k].shape[1]) != affine.outputs:
+                has = plural(size, "entry", "entries")
+                raise UnsupportedError(f"onnxruntime gives {name!r} {has}, not {affine.outputs}")
     return found
 
 

@@ -16,7 +16,7 @@ from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.activations.powers import exponential, power
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.activations.table import ACTIVATIONS
-from fgp_vnn.network.onnx.graph import Graph, attributes, axes_of, make_node
+from fgp_vnn.network.onnx.graph import Graph, attributes, make_node
 from fgp_vnn.network.onnx.quadratic import squares_of
 from fgp_vnn.network.onnx.quantised import dequantise, quantise
 from fgp_vnn.network.onnx.recurrent import recurrent
@@ -133,7 +133,7 @@ def _matmul(w: Writer) -> str | None:
 def _reduce_sum(w: Writer) -> str | None:
     """The sum of x_i (x M)_i over i, a quadratic form, as a sum of squares if possible."""
     product, last = _maker(w, w.operands[0], "Mul"), [len(w.shape(w.operands[0])) - 1]
-    if product is None or axes_of(w.graph, w.node) != last:
+    if product is None or w.axes != last:
         return None
     for x, moved in (product.input, reversed(product.input)):
         image = _maker(w, moved, "MatMul")

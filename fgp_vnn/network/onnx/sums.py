@@ -6,14 +6,14 @@ from math import prod
 
 import numpy as np
 
-from fgp_vnn.network.onnx.graph import Array, axes_of
+from fgp_vnn.network.onnx.graph import Array
 from fgp_vnn.network.onnx.groups import reduction_groups
 from fgp_vnn.network.onnx.writer import MOST, Writer
 
 
 def log_sum(w: Writer) -> str:
     """log sum x, or m + log sum exp(x - m) with the mean m, which is affine."""
-    x, axes = w.operands[0], axes_of(w.graph, w.node)
+    x, axes = w.operands[0], w.axes
     if w.node.op_type == "ReduceLogSum":
         return w.in_shape(w.curve("Log", w.reduced("ReduceSum", x, axes)))
     mean = w.reduced("ReduceMean", x, axes)
@@ -24,7 +24,7 @@ def log_sum(w: Writer) -> str:
 def norm(w: Writer) -> str:
     """The sum of absolute values, the sum of squares, or its square root."""
     terms = w.curve("Abs" if w.node.op_type == "ReduceL1" else "Square", w.operands[0])
-    found = w.reduced("ReduceSum", terms, axes_of(w.graph, w.node))
+    found = w.reduced("ReduceSum", terms, w.axes)
     return w.in_shape(w.curve("Sqrt", found) if w.node.op_type == "ReduceL2" else found)
 
 

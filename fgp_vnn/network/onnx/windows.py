@@ -18,9 +18,14 @@ def extents(w: Writer) -> tuple[list[int], list[int]]:
     return list(w.given.get("strides", ones)), list(w.given.get("dilations", ones))
 
 
+def rule_of(w: Writer) -> bytes:
+    """How a node is padded: NOTSET (by its pads), VALID (not at all), SAME_UPPER, SAME_LOWER."""
+    return bytes(w.given.get("auto_pad", b"NOTSET"))
+
+
 def automatic(w: Writer) -> bool:
     """Whether a node is padded automatically (SAME_UPPER or SAME_LOWER)."""
-    return bool(w.given.get("auto_pad", b"NOTSET").startswith(b"SAME"))
+    return rule_of(w).startswith(b"SAME")
 
 
 def check_pool(w: Writer, kernel: Sequence[int]) -> None:
@@ -36,7 +41,7 @@ def padding(w: Writer, kernel: Sequence[int]) -> tuple[list[int], list[int]]:
     """The padding before and after each axis, from a node's attributes and its shapes."""
     image = image_of(w)
     rank = len(image)
-    if w.given.get("auto_pad", b"NOTSET") == b"NOTSET":
+    if rule_of(w) == b"NOTSET":
         pads = list(w.given.get("pads", [0] * (2 * rank)))
         return pads[:rank], pads[rank:]
     if not automatic(w):  # VALID
@@ -46,4 +51,4 @@ def padding(w: Writer, kernel: Sequence[int]) -> tuple[list[int], list[int]]:
         total = max(0, (out - 1) * s + (k - 1) * d + 1 - n)
         less.append(total // 2)
         more.append(total - total // 2)
-    return (less, more) if w.given["auto_pad"] == b"SAME_UPPER" else (more, less)
+    return (less, more) if rule_of(w) == b"SAME_UPPER" else (more, less)

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label, make_node
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, axes_of, label, make_node
 
 MOST = 1 << 22  # largest number of products of entries in one operator
 
@@ -32,6 +32,11 @@ class Writer:
     def result_shape(self) -> Shape:
         """The shape of the node's first output, `target`."""
         return self.graph.shape(self.target)
+
+    @property
+    def axes(self) -> list[int]:
+        """The axes that the node, a reduction, runs over."""
+        return axes_of(self.graph, self.node)
 
     def has(self, index: int) -> bool:
         """Whether the node has the operand with this index: a file may omit some."""
@@ -61,14 +66,14 @@ class Writer:
     ) -> str:
         """Append a node and return its output's name. Operands that are numbers, arrays or lists of
         integers become constants. `shape` is needed if the result's shape is used later."""
-        names = [o if isinstance(o, str) else self._constant(o) for o in operands]
+        names = [o if isinstance(o, str) else self._stored(o) for o in operands]
         output = output or self.graph.fresh(kind.lower())
         if shape is not None:
             self.graph.shapes[output] = shape
         self.nodes.append(make_node(kind, names, output, **attribute))
         return output
 
-    def _constant(self, value: Any) -> str:
+    def _stored(self, value: Any) -> str:
         if isinstance(value, list | tuple):
             value = np.asarray([whole(number) for number in value], dtype=np.int64)
         return self.graph.constant(value)

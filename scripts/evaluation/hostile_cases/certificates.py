@@ -29,7 +29,7 @@ SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
     (1, (2, 1)), (1, (1,)), (2, (3, 1)), (1, (3, 2, 1)), (2, (2, 2, 2)), (1, (1,) * DEEP),
     (1, (2, 2, 2, 1)), (1, (2,) * PAIRS + (1,)),
 )  # fmt: skip
-ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
+ROOT = Path(__file__).resolve().parents[3]
 OVERFLOWING = SHAPES.index((1, (2, 2, 2, 1)))
 BENCHMARK = ROOT / "vnncomp" / "benchmark"
 BUNDLED = ("dense_16x2_standard", "dense_24x3_pgd")

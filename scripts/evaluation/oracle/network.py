@@ -32,8 +32,7 @@ class Chain:
         values = self.pre_activations(x)
         for index in range(len(self.layers) - 1, 0, -1):
             row = (row @ self.layers[index][0]) * (values[index - 1] > 0)
-        result: Array = row @ self.layers[0][0]
-        return result
+        return row @ self.layers[0][0]
 
 
 def read_chain(path: Path) -> Chain:

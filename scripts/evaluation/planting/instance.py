@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from fgp_vnn.bench.check import OnnxFile, counterexample_fault
+from fgp_vnn.bench.check import OnnxFile, judge
 from fgp_vnn.property import load_property
 from training.export import to_onnx
 
@@ -35,7 +35,7 @@ class Planted:
         onnx, vnnlib = folder / f"{self.name}.onnx", folder / f"{self.name}.vnnlib"
         onnx.write_bytes(to_onnx(self.model, self.shape, name="planted").SerializeToString())
         vnnlib.write_text(self._property())
-        why = counterexample_fault(self.point, OnnxFile(onnx), load_property(vnnlib))
+        why = judge(self.point, None, OnnxFile(onnx), load_property(vnnlib)).fault
         if why:
             raise ValueError(f"{self.name}: the planted point is no counterexample: {why}")
         return onnx, vnnlib
