@@ -385,8 +385,8 @@ class Inputs:
     mixing: int = 16  # rounds of weighing a conjunction's rows against each other [a 1.01 1.08]
     # learning rate of the first round; it falls with the square root of the round [a 0.80 1.15]
     mixing_rate: float = 4.0
-    # part of a sum's loss that each of its rows counts with: one of sat_relu, 0 | 0.03 to 3
-    every: float = 0.1  # takes 25,465 | 95 boxes, vdp_2 of reach_prob_density 1,619 | 1,600
+    every: float = 0.1  # part of a sum's loss that each row counts with [sat_relu: 95; 0: 25,465]
+    moves: float = 0.01  # of a neuron's range: slopes that move it less may be noise [a 1.00 1.00]
     corners: float = 1e-3  # weight of an input's reach, beside the loss [a 1.08 1.17]
     # The same in smooth networks: 24 boxes of lsnc_relu take 9,120 more with 1e-3, 7,504 with 0.1
     smooth_corners: float = 0.1

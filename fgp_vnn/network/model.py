@@ -27,7 +27,8 @@ class Dense(AffineMap):
     """An affine map stored as one matrix per source.
 
     If entries were computed as sums of several terms, `terms` holds the sums of the terms' absolute
-    values: one matrix per source, then a vector for the bias.
+    values, one matrix per source, then a vector for the bias; and each term was rounded at most
+    `rounded` times.
     """
 
     sources: tuple[int, ...]
@@ -35,12 +36,13 @@ class Dense(AffineMap):
     bias: Tensor  # [outputs]
     defect: Tensor | None = None  # [outputs]
     terms: tuple[Tensor, ...] | None = None  # each [outputs, n_s], then [outputs]
+    rounded: int = 0
 
     @property
     def operations(self) -> int:
         """Roundings of a term: a product, sums over columns, sources and bias, and the weight's."""
-        once = sum(weight.shape[1] for weight in self.weights) + len(self.weights) + 3
-        return once if self.terms is None else 2 * once
+        columns = sum(weight.shape[1] for weight in self.weights)
+        return columns + len(self.weights) + 3 + self.rounded
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         *sizes, offset = self.terms or (*self._absolute, self.bias.abs())
@@ -138,7 +140,7 @@ class Dense(AffineMap):
         weights = tuple(weight[outputs] for weight in self.weights)
         defect = None if self.defect is None else self.defect[outputs]
         terms = None if self.terms is None else tuple(t[outputs] for t in self.terms)
-        return Dense(self.sources, weights, self.bias[outputs], defect, terms)
+        return Dense(self.sources, weights, self.bias[outputs], defect, terms, self.rounded)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
         weights = tuple(weight.to(device, dtype) for weight in self.weights)
@@ -146,7 +148,8 @@ class Dense(AffineMap):
         terms, entries = self.terms, (*self.weights, self.bias)
         if terms is not None:
             terms = tuple(t.to(device) for t in terms_in(dtype, terms, entries))
-        return Dense(self.sources, weights, self.bias.to(device, dtype), defect, terms)
+        bias = self.bias.to(device, dtype)
+        return Dense(self.sources, weights, bias, defect, terms, self.rounded)
 
 
 @dataclass(frozen=True, eq=False)

@@ -202,7 +202,9 @@ def _replace_input(reader: Dense, weight: Tensor, bias: Tensor, defect: Tensor) 
     at = reader.sources.index(0)
     weights = (*reader.weights[:at], weight.contiguous(), *reader.weights[at + 1 :])
     before = 0 if reader.defect is None else reader.defect
-    return replace(reader, weights=weights, bias=bias, defect=defect + before, terms=None)
+    return replace(
+        reader, weights=weights, bias=bias, defect=defect + before, terms=None, rounded=0
+    )
 
 
 def _rebuild(

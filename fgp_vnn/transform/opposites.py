@@ -8,6 +8,7 @@ relaxation that bounds the two neurons separately cannot find this.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -17,6 +18,7 @@ from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import add_parts
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.maps.matrix import most_in_a_row
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 
@@ -113,36 +115,35 @@ def _without(
 ) -> Dense:
     """The map with the weights of the removed neurons moved to the kept ones.
 
-    Rows that are equal digit by digit stand for values that are equal up to the defects of both
-    rows: |a| times these defects go to the map's own defect. So does a remainder that is dropped,
-    times the bound `most` on |z|.
+    Rows that are equal digit by digit stand for values that are equal up to the errors of both
+    rows. What rounding has lost in them is counted by their terms, and |a| times their defects go
+    to the map's own defect. So does a remainder that is dropped, times the bound `most` on |z|.
     """
     weights, terms, offset = _parts(affine)
     _, own, own_offset = _parts(layer)
     moved = weights[k + 1][:, pairs.gone]  # [outputs, pairs]
     through = torch.where(pairs.sign < 0, -moved, torch.zeros_like(moved))
     add_parts(weights, layer.sources, [through @ part[pairs.kept] for part in layer.weights])
-    sizes = [through.abs() @ own[source][pairs.kept] for source in layer.sources]
-    add_parts(terms, layer.sources, sizes)
+    both = partial(_of_both, moved.abs(), pairs, exact=layer.terms is None)
+    add_parts(terms, layer.sources, [both(own[source]) for source in layer.sources])
     weights[k + 1] = weights[k + 1].index_add(1, pairs.kept, moved)
     terms[k + 1] = terms[k + 1].index_add(1, pairs.kept, moved.abs())
-    offset = offset + through.abs() @ own_offset[pairs.kept]
+    offset = offset + both(own_offset)
     defect = torch.zeros_like(offset) if affine.defect is None else affine.defect
     size_of, count, width = unit(offset.dtype), len(pairs.gone), most.shape[-1]
+    rounded = max(affine.rounded, layer.rounded) + most_in_a_row(moved) + 4
     if layer.defect is not None:
         each = layer.defect[pairs.gone] + 2 * layer.defect[pairs.kept]
         defect = defect + (moved.abs() + size_of.underflow) @ (each + size_of.underflow)
     left = weights[k + 1].abs() <= rounded_away * terms[k + 1]
     lost = 2 * count * size_of.underflow
-    gone = weights[k + 1].abs() + size_of.share(count + 4) * terms[k + 1] + lost
+    gone = weights[k + 1].abs() + size_of.share(rounded) * terms[k + 1] + lost
     defect = defect + torch.where(left, gone, 0.0) @ most
     defect = size_of.grow(count + width + 8) * defect + 4 * (count + width) * size_of.underflow
     weights[k + 1] = torch.where(left, 0.0, weights[k + 1])
     terms[k + 1] = torch.where(left, 0.0, terms[k + 1])
-    # A matrix counts one rounding of its entries per column, but there may be more pairs: `scale`
-    # allows for these. `grain` adds an entry's underflow error, of any size, to its terms.
+    # `grain` adds an entry's underflow error, of any size, to its terms.
     order = tuple(sorted(weights))
-    scale = 1 + count / max(1, sum(weights[s].shape[1] for s in order if s != k + 1))
     largest = max(float(part.abs().max()) for part in (moved, *own.values(), own_offset))
     grain = 4 * (count + 1) * (1 + 2 * largest) * size_of.underflow / size_of.eps
     return Dense(
@@ -150,8 +151,17 @@ def _without(
         tuple(weights[s] for s in order),
         affine.bias + through @ layer.bias[pairs.kept],
         defect,
-        (*(scale * terms[s] + grain for s in order), scale * offset + grain),
+        (*(terms[s] + grain for s in order), offset + grain),
+        rounded,
     )
+
+
+def _of_both(moved: Tensor, pairs: _Pairs, terms: Tensor, exact: bool) -> Tensor:
+    """The terms [outputs, ...] that rows of pairs add, given the terms of a layer's rows and the
+    sizes [outputs, pairs] of the weights moved. A kept row takes part twice; that a removed one
+    equals it, up to what rounding has lost in both, is exact if neither was rounded."""
+    kept = moved @ terms[pairs.kept]
+    return kept if exact else 2 * kept + moved @ terms[pairs.gone]
 
 
 def _parts(affine: Dense) -> tuple[dict[int, Tensor], dict[int, Tensor], Tensor]:

@@ -46,6 +46,9 @@ _UNREAD = tested(
 )
 _SENT = tested("network/maps/operator.py", "network/test_moved_operators")
 _PAIRS = tested("transform/opposites.py", "base/test_rounding_pairs")
+_TWINS = tested("transform/opposites.py", "transform/test_opposites")
+_CHAIN = tested("network/onnx/products.py", "network/test_products")
+_CAST = tested("network/maps/affine.py", "network/test_charges")
 
 DEFECTS: tuple[Change, ...] = (
     (
@@ -195,11 +198,29 @@ DEFECTS: tuple[Change, ...] = (
     (
         "term: remainders do not round",
         _PAIRS,
-        "⟦size_of.share(count + 4) * terms[k + 1] +  → ⟧lost",
+        "⟦size_of.share(rounded) * terms[k + 1] +  → ⟧lost",
     ),
     ("term: remainders are not flushed", _PAIRS, "lost = ⟦2 * count * size_of.underflow → 0⟧"),
-    ("term: pairs are no more than columns", _PAIRS, "scale = 1 + ⟦ → 0 * ⟧count /"),
-    ("term: entries of pairs do not underflow", _PAIRS, "scale * terms[s]⟦ + grain → ⟧"),
-    ("term: biases of pairs do not underflow", _PAIRS, "scale * offset⟦ + grain → ⟧"),
+    (
+        "term: sums over pairs are not rounded",
+        _PAIRS,
+        "layer.rounded)⟦ + most_in_a_row(moved) + 4 → ⟧",
+    ),
+    ("term: rows that agree were not rounded", _TWINS, "⟦layer.rounded → 0⟧) + most_in_a_row"),
+    (
+        "term: what rows that agree have lost",
+        _TWINS,
+        "return kept if exact else ⟦2 * kept + moved @ terms[pairs.gone] → kept⟧",
+    ),
+    ("term: entries of pairs do not underflow", _PAIRS, "terms[s]⟦ + grain → ⟧"),
+    ("term: biases of pairs do not underflow", _PAIRS, "offset⟦ + grain → ⟧"),
+    ("term: sums of a chain are not rounded", _CHAIN, "count += ⟦reach + 2 → 0⟧"),
+    (
+        "term: a chain is a single sum",
+        _CHAIN,
+        "reach = ⟦min(factor.shape[1], reach * most_in_a_row(factor)) → 1⟧",
+    ),
+    ("term: casts to float32 do not round", _CAST, "(size⟦ + entry.abs() → ⟧)"),
+    ("term: sums in float64 are exact", _CAST, "(⟦size → 0 * size⟧ + entry.abs())"),
     ("term: factors of entries are not flushed", _PAIRS, "(count + 1)⟦ * (1 + 2 * largest) → ⟧"),
 )

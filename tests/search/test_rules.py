@@ -5,12 +5,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.property.model import Conjunction
+from fgp_vnn.query import ask
 from fgp_vnn.search import input_rules, neuron_rules
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.inputs import split_inputs
@@ -44,6 +51,29 @@ def test_inputs_split_by_any_rule_agree_with_the_exact_oracle(rule: str) -> None
         assert not wrong(outcome.status, case.truth)
         decided += outcome.status in ("sat", "unsat")
     assert decided >= 2
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-8])
+def test_a_neuron_that_does_not_move_near_the_centre_says_nothing_about_where_to_split(
+    noise: float,
+) -> None:
+    """Of two neurons one loses much, but its slopes at the centre are 0 or noise."""
+    weight = torch.tensor([[0.1, 0.0], [0.0, noise]]).double()
+    first = Dense((0,), (weight,), torch.zeros(2).double())
+    last = Dense((1,), (-torch.ones(1, 2).double(),), torch.zeros(1).double())
+    network = Network((first,), last, 2)
+    box = Box(-torch.ones(1, 2).double(), torch.ones(1, 2).double())
+    query = ask(
+        network,
+        Box(box.lower[0], box.upper[0]),
+        [Conjunction(np.eye(1), np.zeros(1), np.zeros(1, bool))],
+    )
+    far = torch.tensor([[0.1, 5.0]]).double()
+    bounds = LayerBounds((-far,), (far,))
+    rows = torch.ones(1, 1, 1).double()
+    passed = backward(network, box, 1, rows, bounds.lines())
+    pull = find_rule(input_rules, "loss")(query, box, bounds, passed, rows[0], Inputs())
+    assert int(pull.argmax(-1)) == 0
 
 
 def test_the_usual_rules_have_files() -> None:

@@ -107,6 +107,24 @@ def test_defects_of_merged_neurons_are_passed_on() -> None:
     assert bool((defect >= 3e-3 * size * (1 - 1e-9)).all())
 
 
+def test_what_rounding_has_lost_in_rows_that_agree_counts_for_both() -> None:
+    """Rows that were computed agree digit by digit though the exact ones do not."""
+    query, count = doubled(5, sign=-1.0, rest=0.5)
+    first, second = query.network.layers[:2]
+    assert isinstance(first, Dense) and isinstance(second, Dense)
+    ones = *(torch.ones_like(weight) for weight in first.weights), torch.ones_like(first.bias)
+    computed = replace(first, terms=ones, rounded=7)
+    network = replace(query.network, layers=(computed, *query.network.layers[1:]))
+    small, _ = merged(replace(query, network=network))
+    found = small.network.layers[1]
+    assert isinstance(found, Dense) and found.terms is not None
+    # Every entry of a row is off by 7 roundings of 1, for the removed rows and twice for the kept.
+    moved = second.weights[0][:, count:].abs().sum(-1, keepdim=True)
+    assert found.rounded >= 7 + count
+    assert bool((found.terms[found.sources.index(0)] >= 3 * moved * (1 - 1e-9)).all())
+    assert bool((found.terms[-1] >= 3 * moved.squeeze(-1) * (1 - 1e-9)).all())
+
+
 def test_bounds_become_those_of_the_network_without_twins() -> None:
     query, count = doubled(7, sign=-1.0, rest=0.0)
     before = root_bounds(query.network, query.domain, budget=UNLIMITED)

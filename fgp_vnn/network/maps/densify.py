@@ -23,11 +23,11 @@ def as_dense(operator: Operator) -> Dense:
     if operator.exact and all(bool((part <= 1).all()) for part in _sizes(operator.counting())):
         return copied
     # An entry is rounded as often as the program rounds, and loses as much to underflow.
-    scale, size = 1 + operator.operations / copied.operations, unit(operator.bias.dtype)
+    size = unit(operator.bias.dtype)
     one = [operator.bias.new_ones(prod(shape)) for shape in operator.shapes]
     grain = operator.underflows(one).forward * (size.underflow / size.eps)
-    terms = tuple(scale * part + grain for part in _sizes(operator))
-    return replace(copied, terms=terms)
+    terms = tuple(part + grain for part in _sizes(operator))
+    return replace(copied, terms=terms, rounded=operator.operations)
 
 
 def _sizes(operator: Operator) -> tuple[Tensor, ...]:

@@ -30,6 +30,12 @@ class Compressed(NamedTuple):
         return _times(self.plain, values)
 
 
+def most_in_a_row(matrix: Tensor) -> int:
+    """The largest number of nonzero entries in a row: a product with a vector rounds each term at
+    most so many times, because a product by 0 and a sum with it are exact."""
+    return int(torch.count_nonzero(matrix, -1).amax()) if matrix.numel() else 0
+
+
 def compressed(matrix: Tensor) -> Compressed | None:
     """The matrix in compressed rows, where that makes products on the CPU faster."""
     if matrix.device.type != "cpu" or matrix.numel() < COMMON.sparse_from:

@@ -21,7 +21,7 @@ from fgp_vnn.network.onnx.affinity import absolute_part, linear_part
 from fgp_vnn.network.onnx.convert import convert
 from fgp_vnn.network.onnx.cuts import AffinePart, CutGraph
 from fgp_vnn.network.onnx.graph import Graph
-from fgp_vnn.network.onnx.products import PRODUCTS, RESHAPES, composed, factors_of, sizes
+from fgp_vnn.network.onnx.products import PRODUCTS, RESHAPES, composed, factors_of, roundings, sizes
 from fgp_vnn.network.onnx.smooth import activation_of, stand_in
 
 _MOST_COLUMNS = 20_000  # of a matrix: the program is run once for each column
@@ -126,13 +126,15 @@ class _Reader:
         if factors:
             offset = self._offset_terms(cut, copies=len(factors) == 1)
             terms = None if offset is None else sizes(factors, offset)
-            return Dense(cut.sources, (composed(factors),), bias, terms=terms)
+            rounded = 0 if terms is None else roundings(factors)
+            return Dense(cut.sources, (composed(factors),), bias, terms=terms, rounded=rounded)
         filters = filter_matrices(self.cuts.module, end, self.cuts.stops)
         if filters is not None:
             weights = tuple(filters[s] for s in cut.sources)
             offset = self._offset_terms(cut, copies=True)
             made_of = None if offset is None else (*(weight.abs() for weight in weights), offset)
-            return Dense(cut.sources, weights, bias, terms=made_of)
+            rounded = 0 if made_of is None else 2 * columns + len(cut.inside)
+            return Dense(cut.sources, weights, bias, terms=made_of, rounded=rounded)
         return as_dense(self.operator(end))
 
     def operator(self, end: fx.Node) -> Operator:

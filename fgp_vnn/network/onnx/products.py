@@ -9,6 +9,7 @@ from torch import Tensor, fx, nn
 
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.network.maps.kinds import kind
+from fgp_vnn.network.maps.matrix import most_in_a_row
 from fgp_vnn.network.onnx.cuts import AffinePart, CutGraph
 
 PRODUCTS = {"Gemm", "MatMul"}
@@ -57,17 +58,23 @@ def _size(node: fx.Node) -> int:
 
 
 def sizes(factors: list[Tensor], offset: Tensor) -> tuple[Tensor, Tensor]:
-    """`Dense.terms` of a product of matrices and of its offset, enlarged to cover their rounding.
-
-    `Dense` counts the roundings of an entry by its columns; an entry of the product has as many as
-    all factors have columns. The factors also multiply the underflow error by their sizes.
-    """
-    scale = 1 + sum(factor.shape[1] for factor in factors) / factors[-1].shape[1]
-    size = unit(offset.dtype)
-    carried = 4 * scale * factors[-1].shape[1] * size.underflow / size.eps
+    """`Dense.terms` of a product of matrices and of its offset, enlarged by the underflow error,
+    which the factors multiply by their sizes."""
+    size, columns = unit(offset.dtype), sum(factor.shape[1] for factor in factors)
+    carried = 4 * (columns + factors[-1].shape[1]) * size.underflow / size.eps
     for factor in factors:
         carried *= max(1.0, float(factor.abs().sum()))
-    return scale * composed([f.abs() for f in factors]) + carried, scale * offset + carried
+    return composed([f.abs() for f in factors]) + carried, offset + carried
+
+
+def roundings(factors: list[Tensor]) -> int:
+    """Upper bound on the roundings of a term of a product of matrices, multiplied in any order, and
+    of its offset."""
+    count, reach = 0, 1
+    for factor in factors:  # a row of the product so far has at most `reach` nonzero entries
+        reach = min(factor.shape[1], reach * most_in_a_row(factor))
+        count += reach + 2
+    return count
 
 
 def composed(factors: list[Tensor]) -> Tensor:

@@ -43,9 +43,13 @@ def losses(
         if k in lost:
             mixed = weights.unsqueeze(-2) @ lost[k]
             share = network.activations[k].expand(moved).abs()
+            width = (bounds.upper[k] - bounds.lower[k]).unsqueeze(-2)
             if share.shape[-1] != mixed.shape[-1]:
                 share = share.reshape(*share.shape[:-1], -1, mixed.shape[-1]).sum(-2)
-            each = mixed / share.sum(-2, keepdim=True).clamp(min=1e-30)
+                width = torch.zeros_like(mixed)
+            # A neuron that hardly moves near the centre tells nothing: its slopes may be noise.
+            moves = torch.maximum(share.sum(-2, keepdim=True), numbers.moves * width)
+            each = mixed / moves.clamp(min=1e-30)
             # Neurons without finite bounds tell nothing about where to split.
             total = total + (share @ each.mT).squeeze(-1).nan_to_num(0.0, 0.0, 0.0)
         columns.append(network.activations[k].push(before[k].unsqueeze(-2), moved))

@@ -1,0 +1,79 @@
+"""A chain of matrices becomes one, whose roundings are counted by entries that are not 0."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.network import load_network
+from fgp_vnn.network.model import Dense
+from fgp_vnn.network.onnx.products import composed, roundings, sizes
+from tests.helpers.network_models import Builder
+
+WIDTHS = (6, 40, 30, 20)  # outputs of the last matrix first
+
+
+def factors(nonzero: int, seed: int) -> list[Tensor]:
+    """Matrices with so many entries in each row, of all magnitudes."""
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for outputs, inputs in pairwise(WIDTHS):
+        order = torch.rand(outputs, inputs, generator=generator).argsort(-1) < nonzero
+        scale = 10.0 ** torch.randint(-3, 4, (outputs, inputs), generator=generator).double()
+        drawn = torch.randn(outputs, inputs, generator=generator, dtype=torch.float64)
+        found.append(drawn * scale * order)
+    return found
+
+
+def exactly(matrices: list[Tensor]) -> list[list[Fraction]]:
+    product = [[Fraction(value) for value in row] for row in matrices[0].tolist()]
+    for matrix in matrices[1:]:
+        columns = [[Fraction(value) for value in column] for column in matrix.T.tolist()]
+        product = [
+            [
+                sum((a * b for a, b in zip(row, column, strict=True)), Fraction())
+                for column in columns
+            ]
+            for row in product
+        ]
+    return product
+
+
+@pytest.mark.parametrize("nonzero", [1, 2, 40])
+def test_entries_are_off_by_at_most_the_roundings_counted(nonzero: int) -> None:
+    for seed in range(3):
+        matrices = factors(nonzero, seed)
+        terms, _ = sizes(matrices, torch.zeros(WIDTHS[0]).double())
+        count = roundings(matrices)
+        share = unit(torch.float64).share(count)
+        rows = zip(composed(matrices).tolist(), exactly(matrices), terms.tolist(), strict=True)
+        for found, exact, size in rows:
+            for one, other, most in zip(found, exact, size, strict=True):
+                assert abs(Fraction(one) - other) <= Fraction(share * most)
+        assert count >= sum(min(nonzero, width) for width in WIDTHS[1:])
+        # With few entries in a row there are few roundings, however many columns there are.
+        assert count <= sum(min(prod([nonzero] * (i + 1)), 40) + 2 for i in range(3))
+
+
+def test_a_chain_of_selections_costs_hardly_more_than_its_entries(tmp_path: Path) -> None:
+    """Two inputs, 40 pieces, 1600 copies of them: terms that counted every column were 800 times
+    the entries."""
+    b = Builder([1, 2])
+    selection = torch.eye(40).repeat(1, 40).numpy()
+    pairs = torch.kron(torch.eye(800), torch.tensor([[1.0, -1.0], [-1.0, 1.0]])).numpy()
+    t = b.op("MatMul", "x", b.random(2, 40))
+    t = b.op("Add", t, b.random(40))
+    t = b.op("MatMul", t, b.const(selection))
+    t = b.op("Relu", b.op("MatMul", t, b.const(pairs)))
+    path = b.save(tmp_path / "m.onnx", b.op("MatMul", t, b.random(1600, 1)))
+    first = load_network(path).network.layers[0]
+    assert isinstance(first, Dense) and first.terms is not None
+    assert float(first.terms[0].max()) <= 2.001 * float(first.weights[0].abs().max())
+    assert first.rounded <= 20
