@@ -96,6 +96,8 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
     for name in given:
         if name not in known:
             hint = suggestion(name, (*ROUTES[route], *_OPTIONS))
+            if name in _OPTIONS:
+                hint = "; it is given to certify and radius themselves" * (route == "certify")
             raise InputError(f"there is no setting {name!r}{hint}")
         if name not in ROUTES[route]:
             raise InputError(f"{route} does not use the setting {name!r}")

@@ -79,3 +79,12 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_one_that_was_meant(
 def test_a_setting_like_no_other_is_refused_without_a_suggestion() -> None:
     with pytest.raises(InputError, match=r"no setting 'quuux'$"):
         make_settings("verify", {"quuux": 1})
+
+
+def test_an_option_of_a_call_is_not_taken_for_a_misspelt_setting() -> None:
+    with pytest.raises(
+        InputError, match=r"no setting 'timeout'; it is given to certify and radius"
+    ):
+        make_settings("certify", {"timeout": 6.0})
+    with pytest.raises(InputError, match=r"no setting 'clip'$"):
+        make_settings("verify", {"clip": (0, 1)})

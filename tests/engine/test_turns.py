@@ -111,22 +111,27 @@ def test_what_is_told_last_is_open_in_the_verdict_too(
 
 @pytest.mark.parametrize(
     ("rival", "look", "ends"),
-    [(None, 0.0, True), (0.0, 0.0, False), (0.0, 1.0, True), (math.inf, 0.0, True)],
+    [(None, 0.0, True), (0.0, 0.0, False), (0.0, 1.0, True), (1e9, 0.0, True)],
 )
 def test_a_search_that_is_slower_than_its_rival_gives_way_to_it(
-    rival: float | None, look: float, ends: bool
+    rival: float | None, look: float, ends: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a look at it; one that is faster goes on, and so does one without a rival."""
-    asked = problem(0.0, None, 0.05)
-    asked.strategy = replace(asked.strategy, crew=replace(asked.strategy.crew, look=look))
-    asked.budget = Budget.of(60.0, None)
+    """After a look at it, if the rival is expected to end in time; it is not extended then, and no
+    process is started for it."""
+    asked = problem(1.0, None, 0.05)
+    alone = Sharing(alone=(0.0, 0.0), ending=0.0, soon=1.0, look=look)
+    asked.strategy = replace(asked.strategy, crew=alone)
+    asked.budget, asked.jobs = Budget.of(60.0, None), 1 if ends else 2
     given = asked.query, asked.bounds, asked.confirm, asked.budget, asked.strategy
-    with torch.no_grad():
+    with caplog.at_level(logging.INFO, "fgp_vnn"), torch.no_grad():
         search, other = (NeuronSplits.begin(*given) for _ in range(2))
         other.left = Left(0.0, 0.0 if rival is None else rival)
-        outcome = run_shared(asked, search, None if rival is None else other)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("fgp_vnn.engine.parallel.share.Crew", None)
+            outcome = run_shared(asked, search, None if rival is None else other)
     assert (outcome.status == "unsat") == ends == (not outcome.unfinished)
-    assert search.left.seconds > 0 or ends
+    told = [str(getattr(record, "stage", "")) for record in caplog.records]
+    assert not any("it goes on" in line for line in told)
 
 
 def test_a_short_search_is_resumed_where_sharpening_has_not_paid() -> None:

@@ -14,7 +14,7 @@ from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.processes import can_fork
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.search.forecast import Forecast, Left
+from fgp_vnn.search.forecast import Forecast
 from fgp_vnn.strategy import Sharing
 
 
@@ -22,44 +22,79 @@ def run_shared(problem: Problem, search: Divisible, rival: Divisible | None = No
     """Run a search of a problem to its end, or until its budget is spent and no end is near.
 
     A search that ends soon never starts a second process. Records that workers leave open, because
-    they died or failed, are searched in this process. If there is a rival, a search that is to be
-    resumed later, this one ends early if it is then expected to take longer than the rival.
+    they died or failed, are searched in this process. If there is a rival, a search that can be
+    resumed afterwards and is expected to end in time, this one stops as soon as it is expected to
+    take longer.
     """
-    numbers, forecast, near = problem.strategy.crew, Forecast(), math.inf
-    other = math.inf if rival is None else rival.left.seconds
-    look = time.monotonic() + problem.budget.share(numbers.look).left()
-    watched = _watched(search, forecast, numbers.tell)
+    numbers, turn = problem.strategy.crew, _Turn(problem, search, rival)
     may_share = problem.staff is not None or (problem.jobs > 1 and can_fork())
-
-    def enough() -> bool:
-        if watched():
-            return True
-        left = forecast.left()
-        behind = left.seconds > other and time.monotonic() > look
-        return behind or left.bounds > numbers.worse * near
-
     with problem.timed("search"):
         with ExitStack() as stack:
             crew = None
             while True:
                 if may_share and crew is None:
-                    search.run(_until_ripe(search, numbers, enough))
-                    crew = _hired(problem, search, stack)
+                    search.run(_until_ripe(search, numbers, turn.over))
+                    crew = None if turn.stopped else _hired(problem, search, stack)
                 if crew is not None:
-                    crew.work(lambda: search.found is not None or enough())
-                search.run(enough)
-                search.left = left = forecast.left()
-                if not _goes_on(problem, search, left, near):
+                    crew.work(lambda: search.found is not None or turn.over())
+                search.run(turn.over)
+                if not turn.extended():
                     break
-                near = left.bounds
             if crew is not None and search.found is None:
                 crew.gather(numbers.turn)
         outcome = search.outcome()
         if search.found is None and search.open:  # all have reported: the count is the verdict's
-            over = "time is up" if problem.budget.expired() else f"{left}, its turn is over"
-            _tell(problem, search, over)
+            ended = problem.budget.expired()
+            turn.tell("time is up" if ended else f"{search.left}, its turn is over")
         problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
     return outcome
+
+
+class _Turn:
+    """The turn of a search, and the forecasts by which it is stopped or extended."""
+
+    def __init__(self, problem: Problem, search: Divisible, rival: Divisible | None) -> None:
+        self.stopped = False  # before its budget was spent
+        self._problem, self._search, self._numbers = problem, search, problem.strategy.crew
+        self._rival = math.inf if rival is None else rival.left.seconds
+        self._look = time.monotonic() + problem.budget.share(self._numbers.look).left()
+        self._forecast, self._near, self._told = Forecast(), math.inf, time.monotonic()
+
+    def over(self) -> bool:
+        """Whether the search has had enough; each call adds its counts to the forecast, which is
+        logged every so many seconds."""
+        search, numbers, now = self._search, self._numbers, time.monotonic()
+        self._forecast.add(search.bounded, search.open, search.lowest)
+        left = self._forecast.left()
+        if now - self._told >= numbers.tell and LOG.isEnabledFor(logging.INFO):
+            self._told = now
+            tell(Stage(f"split: {left}", search.open), logging.INFO)
+        moved_away = left.bounds > numbers.worse * self._near
+        behind = now > self._look and left.seconds > self._rival
+        in_time = behind and self._rival < self._problem.budget.share(1.0).left()
+        self.stopped = self.stopped or moved_away or in_time
+        return self.stopped or search.enough()
+
+    def extended(self) -> bool:
+        """Extend a search whose budget is spent, if it is expected to end soon, and sooner than at
+        the last forecast. It gets twice the time that this is expected to take."""
+        problem, search = self._problem, self._search
+        search.left = left = self._forecast.left()
+        done = search.found is not None or not search.open or problem.budget.expired()
+        if done or self.stopped:
+            return False
+        share = 2 * left.seconds / max(problem.budget.share(1.0).left(), 1e-9)
+        soon = share <= self._numbers.soon and left.bounds < self._near
+        if soon:
+            self.tell(f"{left}, it goes on")
+            search.extend(problem.budget.share(share))
+            self._near = left.bounds
+        return soon
+
+    def tell(self, how: str) -> None:
+        """Report a change of the search, and how many of its parts are open."""
+        left = self._problem.budget.known_left()
+        tell(Stage(f"split: {how}", self._search.open, left=left), logging.INFO)
 
 
 def _hired(problem: Problem, search: Divisible, stack: ExitStack) -> Crew | None:
@@ -91,38 +126,3 @@ def _until_ripe(
         return (search.limit - search.bounded) * rate >= numbers.ending
 
     return lambda: enough() or ripe()
-
-
-def _goes_on(problem: Problem, search: Divisible, left: Left, near: float) -> bool:
-    """Whether to extend a search whose budget is spent: if it is expected to end soon, and sooner
-    than at the last forecast. It gets twice the time that this is expected to take."""
-    if search.found is not None or not search.open or problem.budget.expired():
-        return False
-    remaining = problem.budget.share(1.0).left()
-    share = 2 * left.seconds / max(remaining, 1e-9)
-    soon = share <= problem.strategy.crew.soon and left.bounds < near
-    if soon:
-        _tell(problem, search, f"{left}, it goes on")
-        search.extend(problem.budget.share(share))
-    return soon
-
-
-def _tell(problem: Problem, search: Divisible, how: str) -> None:
-    left = problem.budget.known_left()
-    tell(Stage(f"split: {how}", search.open, left=left), logging.INFO)
-
-
-def _watched(search: Divisible, forecast: Forecast, seconds: float) -> Callable[[], bool]:
-    """A function that says whether a search has had enough; each call adds the search's counts to
-    the forecast, which is logged every so many seconds."""
-    last = time.monotonic()
-
-    def enough() -> bool:
-        nonlocal last
-        forecast.add(search.bounded, search.open, search.lowest)
-        if time.monotonic() - last >= seconds and LOG.isEnabledFor(logging.INFO):
-            last = time.monotonic()
-            tell(Stage(f"split: {forecast.left()}", search.open), logging.INFO)
-        return search.enough()
-
-    return enough
