@@ -36,8 +36,13 @@ class Left(NamedTuple):
     bounds: float
     seconds: float
 
+    @property
+    def in_sight(self) -> bool:
+        """Whether there is an end to wait for."""
+        return self.seconds < _AGES
+
     def __str__(self) -> str:
-        if not self.seconds < _AGES:
+        if not self.in_sight:
             return "no end in sight"
         return f"about {self.bounds:.0f} more to bound in {self.seconds:.0f} s"
 

@@ -82,9 +82,7 @@ def test_a_setting_like_no_other_is_refused_without_a_suggestion() -> None:
 
 
 def test_an_option_of_a_call_is_not_taken_for_a_misspelt_setting() -> None:
-    with pytest.raises(
-        InputError, match=r"'timeout'; it is given to certify and radius"
-    ):
+    with pytest.raises(InputError, match=r"'timeout'; it is given to certify and radius"):
         make_settings("certify", {"timeout": 6.0})
     with pytest.raises(InputError, match=r"no setting 'clip'$"):
         make_settings("verify", {"clip": (0, 1)})

@@ -116,8 +116,8 @@ def test_what_is_told_last_is_open_in_the_verdict_too(
 def test_a_search_that_is_slower_than_its_rival_gives_way_to_it(
     rival: float | None, look: float, ends: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a look at it, if the rival is expected to end in time; it is not extended then, and no
-    process is started for it."""
+    """After a look at it. While no end of it is in sight, only to a rival that ends in time. It is
+    not extended then, and no process is started for it."""
     asked = problem(1.0, None, 0.05)
     alone = Sharing(alone=(0.0, 0.0), ending=0.0, soon=1.0, look=look)
     asked.strategy = replace(asked.strategy, crew=alone)

@@ -23,8 +23,7 @@ def run_shared(problem: Problem, search: Divisible, rival: Divisible | None = No
 
     A search that ends soon never starts a second process. Records that workers leave open, because
     they died or failed, are searched in this process. If there is a rival, a search that can be
-    resumed afterwards and is expected to end in time, this one stops as soon as it is expected to
-    take longer.
+    resumed afterwards, this one stops once it is expected to take longer.
     """
     numbers, turn = problem.strategy.crew, _Turn(problem, search, rival)
     may_share = problem.staff is not None or (problem.jobs > 1 and can_fork())
@@ -70,9 +69,10 @@ class _Turn:
             self._told = now
             tell(Stage(f"split: {left}", search.open), logging.INFO)
         moved_away = left.bounds > numbers.worse * self._near
-        behind = now > self._look and left.seconds > self._rival
-        in_time = behind and self._rival < self._problem.budget.share(1.0).left()
-        self.stopped = self.stopped or moved_away or in_time
+        # Without an end in sight, only a rival that ends in time is the better choice.
+        most = left.seconds if left.in_sight else self._problem.budget.share(1.0).left()
+        behind = now > self._look and self._rival < most
+        self.stopped = self.stopped or moved_away or behind
         return self.stopped or search.enough()
 
     def extended(self) -> bool:
