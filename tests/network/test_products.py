@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.network import load_network
+from fgp_vnn.network.maps.matrix import compressed
 from fgp_vnn.network.model import Dense
 from fgp_vnn.network.onnx.products import composed, roundings, sizes
 from tests.helpers.network_models import Builder
@@ -60,6 +61,18 @@ def test_entries_are_off_by_at_most_the_roundings_counted(nonzero: int) -> None:
         assert count >= sum(min(nonzero, width) for width in WIDTHS[1:])
         # With few entries in a row there are few roundings, however many columns there are.
         assert count <= sum(min(prod([nonzero] * (i + 1)), 40) + 2 for i in range(3))
+
+
+def test_products_with_mostly_zeros_are_those_of_dense_matrices() -> None:
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(400, 300, generator=generator, dtype=torch.float64)
+    few = drawn * (torch.rand(400, 300, generator=generator) < 0.02)
+    many = torch.randn(300, 5, generator=generator, dtype=torch.float64)
+    assert compressed(few) is not None and compressed(many) is None
+    for chain in ([few, few.T, few, many], [many.T, few.T], [few, many]):
+        found = composed(chain)
+        torch.testing.assert_close(found, torch.linalg.multi_dot(chain))
+        assert found.is_contiguous()
 
 
 def test_a_chain_of_selections_costs_hardly_more_than_its_entries(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, fx, nn
 
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.network.maps.kinds import kind
-from fgp_vnn.network.maps.matrix import most_in_a_row
+from fgp_vnn.network.maps.matrix import compressed, most_in_a_row
 from fgp_vnn.network.onnx.cuts import AffinePart, CutGraph
 
 PRODUCTS = {"Gemm", "MatMul"}
@@ -79,7 +79,11 @@ def roundings(factors: list[Tensor]) -> int:
 
 def composed(factors: list[Tensor]) -> Tensor:
     """The product of matrices; of a single one, an exact copy."""
-    if len(factors) == 1:
-        return factors[0].clone(memory_format=torch.contiguous_format)
-    product: Tensor = torch.linalg.multi_dot(factors)
-    return product.contiguous()
+    *before, product = factors
+    sparse = [compressed(factor) for factor in before]
+    if any(part is not None for part in sparse):
+        for factor, part in zip(reversed(before), reversed(sparse), strict=True):
+            product = factor @ product if part is None else part.push(product.T).T
+    elif before:
+        product = torch.linalg.multi_dot(factors)
+    return product.clone(memory_format=torch.contiguous_format)
