@@ -121,20 +121,20 @@ def _without(
     """
     weights, terms, offset = _parts(affine)
     _, own, own_offset = _parts(layer)
-    moved = weights[k + 1][:, pairs.gone]  # [outputs, pairs]
+    moved, size = weights[k + 1][:, pairs.gone], terms[k + 1][:, pairs.gone]  # [outputs, pairs]
     through = torch.where(pairs.sign < 0, -moved, torch.zeros_like(moved))
     add_parts(weights, layer.sources, [through @ part[pairs.kept] for part in layer.weights])
-    both = partial(_of_both, moved.abs(), pairs, exact=layer.terms is None)
+    both = partial(_of_both, size, pairs, exact=layer.terms is None)
     add_parts(terms, layer.sources, [both(own[source]) for source in layer.sources])
     weights[k + 1] = weights[k + 1].index_add(1, pairs.kept, moved)
-    terms[k + 1] = terms[k + 1].index_add(1, pairs.kept, moved.abs())
+    terms[k + 1] = terms[k + 1].index_add(1, pairs.kept, size)
     offset = offset + both(own_offset)
     defect = torch.zeros_like(offset) if affine.defect is None else affine.defect
     size_of, count, width = unit(offset.dtype), len(pairs.gone), most.shape[-1]
-    rounded = max(affine.rounded, layer.rounded) + most_in_a_row(moved) + 4
+    rounded = affine.rounded + layer.rounded + most_in_a_row(moved) + 4
     if layer.defect is not None:
         each = layer.defect[pairs.gone] + 2 * layer.defect[pairs.kept]
-        defect = defect + (moved.abs() + size_of.underflow) @ (each + size_of.underflow)
+        defect = defect + (size + size_of.underflow) @ (each + size_of.underflow)
     left = weights[k + 1].abs() <= rounded_away * terms[k + 1]
     lost = 2 * count * size_of.underflow
     gone = weights[k + 1].abs() + size_of.share(rounded) * terms[k + 1] + lost
@@ -144,7 +144,7 @@ def _without(
     terms[k + 1] = torch.where(left, 0.0, terms[k + 1])
     # `grain` adds an entry's underflow error, of any size, to its terms.
     order = tuple(sorted(weights))
-    largest = max(float(part.abs().max()) for part in (moved, *own.values(), own_offset))
+    largest = max(float(part.max()) for part in (size, *own.values(), own_offset))
     grain = 4 * (count + 1) * (1 + 2 * largest) * size_of.underflow / size_of.eps
     return Dense(
         order,
@@ -157,8 +157,8 @@ def _without(
 
 
 def _of_both(moved: Tensor, pairs: _Pairs, terms: Tensor, exact: bool) -> Tensor:
-    """The terms [outputs, ...] that rows of pairs add, given the terms of a layer's rows and the
-    sizes [outputs, pairs] of the weights moved. A kept row takes part twice; that a removed one
+    """The terms [outputs, ...] that rows of pairs add, given the terms of a layer's rows and those
+    [outputs, pairs] of the weights moved. A kept row takes part twice; that a removed one
     equals it, up to what rounding has lost in both, is exact if neither was rounded."""
     kept = moved @ terms[pairs.kept]
     return kept if exact else 2 * kept + moved @ terms[pairs.gone]

@@ -192,7 +192,7 @@ DEFECTS: tuple[Change, ...] = (
     (
         "term: weights of pairs are not flushed",
         _PAIRS,
-        "⟦(moved.abs() + size_of.underflow) → moved.abs()⟧ @",
+        "⟦(size + size_of.underflow) → size⟧ @",
     ),
     ("term: single defects are not flushed", _PAIRS, "@ ⟦(each + size_of.underflow) → each⟧"),
     (
@@ -204,9 +204,9 @@ DEFECTS: tuple[Change, ...] = (
     (
         "term: sums over pairs are not rounded",
         _PAIRS,
-        "layer.rounded)⟦ + most_in_a_row(moved) + 4 → ⟧",
+        "layer.rounded⟦ + most_in_a_row(moved) + 4 → ⟧",
     ),
-    ("term: rows that agree were not rounded", _TWINS, "⟦layer.rounded → 0⟧) + most_in_a_row"),
+    ("term: rows that agree were not rounded", _TWINS, "⟦layer.rounded → 0⟧ + most_in_a_row"),
     (
         "term: what rows that agree have lost",
         _TWINS,

@@ -172,6 +172,6 @@ KERNELS: tuple[Change, ...] = (
     (
         "defects of merged neurons dropped",
         _OPPOSITES,
-        "⟦defect = defect + (moved.abs() + size_of.underflow) @ (each + size_of.underflow) → pass⟧",
+        "⟦defect = defect + (size + size_of.underflow) @ (each + size_of.underflow) → pass⟧",
     ),
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -73,6 +75,53 @@ def test_products_with_mostly_zeros_are_those_of_dense_matrices() -> None:
         found = composed(chain)
         torch.testing.assert_close(found, torch.linalg.multi_dot(chain))
         assert found.is_contiguous()
+
+
+def many_adds(b: Builder) -> tuple[str, Fraction, Fraction]:
+    """x + 1, and 400 times half of the last digit of 1."""
+    t = b.op("Add", b.op("MatMul", "x", b.const([[1.0]])), b.const([1.0]))
+    for _ in range(400):
+        t = b.op("Add", t, b.const([2.0**-53]))
+    return t, Fraction(1), 1 + Fraction(400, 2**53)
+
+
+def large_offset(b: Builder) -> tuple[str, Fraction, Fraction]:
+    """A matrix that is not a plain chain of products, beside an offset that hides its terms."""
+    t = b.op("MatMul", "x", b.const([[1.0] + [2.0**-53] * 800]))
+    t = b.op("MatMul", b.op("Mul", t, b.const([1.0] * 801)), b.const(np.ones((801, 1))))
+    return b.op("Add", t, b.const([2.0**60])), 1 + Fraction(800, 2**53), Fraction(2**60)
+
+
+@pytest.mark.parametrize("made", [many_adds, large_offset])
+def test_what_loading_has_rounded_is_within_what_the_map_charges(
+    made: Callable[[Builder], tuple[str, Fraction, Fraction]], tmp_path: Path
+) -> None:
+    b = Builder([1, 1])
+    t, weight, bias = made(b)
+    path = b.save(tmp_path / "m.onnx", b.op("MatMul", b.op("Relu", t), b.const([[1.0]])))
+    first = load_network(path).network.layers[0]
+    one = torch.ones(1, dtype=torch.float64)
+    ones, none = first.charge([one], 1.0).terms, first.charge([0 * one], 1.0).terms
+    share = unit(torch.float64).share(first.operations)
+    (column,) = first.adjoint(torch.ones(1, 1, dtype=torch.float64))
+    off = abs(Fraction(float(first.bias)) - bias)
+    assert off <= Fraction(share * float(none))
+    assert off + abs(Fraction(float(column)) - weight) <= Fraction(share * float(ones))
+    if isinstance(first, Dense) and first.terms is not None:
+        lost = abs(Fraction(float(column)) - weight)
+        assert lost <= Fraction(share * float(first.terms[0]))
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("Add", 1), ("Sub", -1)])
+def test_an_offset_before_a_product_is_a_sum(kind: str, sign: int, tmp_path: Path) -> None:
+    offsets = [128.0] + [2.0**-47] * 62 + [-127.75]
+    b = Builder([1, 64])
+    t = b.op("MatMul", b.op(kind, "x", b.const(offsets)), b.const(np.ones((64, 1))))
+    path = b.save(tmp_path / "m.onnx", b.op("MatMul", b.op("Relu", t), b.const([[1.0]])))
+    first = load_network(path).network.layers[0]
+    none = float(first.charge([torch.zeros(64).double()], 1.0).terms)
+    off = abs(Fraction(float(first.bias)) - sign * sum(map(Fraction, offsets), Fraction()))
+    assert 0 < off <= Fraction(unit(torch.float64).share(first.operations) * none)
 
 
 def test_a_chain_of_selections_costs_hardly_more_than_its_entries(tmp_path: Path) -> None:

@@ -125,6 +125,23 @@ def test_what_rounding_has_lost_in_rows_that_agree_counts_for_both() -> None:
     assert bool((found.terms[-1] >= 3 * moved.squeeze(-1) * (1 - 1e-9)).all())
 
 
+def test_terms_of_moved_weights_are_moved_with_them() -> None:
+    """A moved weight may be a small rest of large terms."""
+    query, count = doubled(5, sign=-1.0, rest=0.5)
+    first, second = query.network.layers[:2]
+    assert isinstance(first, Dense) and isinstance(second, Dense)
+    large = torch.full_like(second.weights[0], 100.0)
+    computed = replace(second, terms=(large, second.bias.abs()), rounded=3)
+    network = replace(query.network, layers=(first, computed, *query.network.layers[2:]))
+    small, _ = merged(replace(query, network=network))
+    found = small.network.layers[1]
+    assert isinstance(found, Dense) and found.terms is not None and found.rounded >= 3 + count
+    of_input, of_neurons = (found.terms[found.sources.index(s)] for s in (0, 1))
+    assert bool((of_neurons >= 200 * (1 - 1e-9)).all())
+    sizes = first.weights[0][:count].abs().sum(0)
+    assert bool((of_input >= 100 * sizes * (1 - 1e-9)).all())
+
+
 def test_bounds_become_those_of_the_network_without_twins() -> None:
     query, count = doubled(7, sign=-1.0, rest=0.0)
     before = root_bounds(query.network, query.domain, budget=UNLIMITED)

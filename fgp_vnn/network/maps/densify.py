@@ -31,9 +31,16 @@ def as_dense(operator: Operator) -> Dense:
 
 
 def _sizes(operator: Operator) -> tuple[Tensor, ...]:
-    """Sums of the terms' absolute values: one matrix per source, then a vector for the bias."""
+    """Sums of the terms' absolute values: one matrix per source, then a vector for the bias.
+
+    Rows are pulled back through the absolute program: differences of its values would lose the
+    terms of a matrix beside a large offset.
+    """
+    absolute = replace(operator, module=operator.absolute)
+    width = max(operator.outputs, *(prod(shape) for shape in operator.shapes))
+    rows = zip(*map(absolute.adjoint, _identity(operator.outputs, width)), strict=True)
     offset = operator.magnitude([operator.bias.new_zeros(prod(s)) for s in operator.shapes])
-    return *_matrices(operator, lambda values: operator.magnitude(values) - offset), offset
+    return *(torch.cat(parts) for parts in rows), offset
 
 
 def _matrices(

@@ -126,7 +126,7 @@ class _Reader:
         if factors:
             offset = self._offset_terms(cut, copies=len(factors) == 1)
             terms = None if offset is None else sizes(factors, offset)
-            rounded = 0 if terms is None else roundings(factors)
+            rounded = 0 if terms is None else roundings(factors) + len(cut.inside)
             return Dense(cut.sources, (composed(factors),), bias, terms=terms, rounded=rounded)
         filters = filter_matrices(self.cuts.module, end, self.cuts.stops)
         if filters is not None:
@@ -150,8 +150,9 @@ class _Reader:
     def _offset_terms(self, cut: AffinePart, *, copies: bool) -> Tensor | None:
         """Sums of the absolute values of the bias's terms; None if the bias and all matrix entries
         are copies of numbers in the file."""
-        adding = [n for n in cut.inside if kind(n) in ("Add", "Sub", "Gemm", "Conv")]
-        if copies and len(adding) <= 1:
+        adding = [i for i, n in enumerate(cut.inside) if kind(n) in ("Add", "Sub", "Gemm", "Conv")]
+        later = cut.inside[adding[0] + 1 :] if adding else ()
+        if copies and len(adding) <= 1 and all(kind(n) in RESHAPES | {None} for n in later):
             return None
         return self.cuts.at_zero(self._absolute, cut)
 
