@@ -94,7 +94,8 @@ def through_map(
     flat[:, 0] += affine.bias
     bends = {s: f.bend for s, f in zip(affine.sources, read, strict=True) if f.bend is not None}
     bend = _partly(bent or affine, bends) if bends else None
-    size_of, sizes = unit(flat.dtype), [form.size for form in read]
+    # A matrix that is rounded itself acts on what the sources are, not on their forms alone.
+    size_of, sizes = unit(flat.dtype), [form.size + form.error for form in read]
     # A map's spread may be computed as a difference, with the roundings of its bias in both parts.
     steps = 2 * affine.operations + shape.columns + 8
     error = size_of.grow(steps) * affine.spread([form.error for form in read])

@@ -89,11 +89,12 @@ def _apply(
     # `spread` is a difference of two sums, each with one rounding per operation.
     error = size_of.grow(affine.operations + 8) * error
     terms = domain.outer_support(forms.transpose(-1, -2)) + values.abs()
-    size = affine.magnitude([sizes[s] for s in affine.sources])
-    error = error + size_of.share(2 * affine.operations + 8) * size
+    # A matrix that is rounded itself acts on what the sources are, not on their forms alone.
+    there = [sizes[s] + errors[s] for s in affine.sources]
+    error = error + size_of.share(2 * affine.operations + 8) * affine.magnitude(there)
     error = error + size_of.share(forms.shape[1] + 16) * terms
     moves = 1 + (box.upper - box.lower).sum(-1)
-    gone = affine.underflows([sizes[s] + errors[s] for s in affine.sources]).forward
+    gone = affine.underflows(there).forward
     error = error + size_of.underflow * (gone + 8) * moves
     # values - values is 0, or NaN where a value overflowed: then the error is NaN too.
     return MapForms(forms, values, reach, error + (values - values), terms)

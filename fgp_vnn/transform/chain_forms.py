@@ -143,7 +143,7 @@ class ChainForms:
         columns, count = forms.rows.shape[1], len(crossing)
         rows = forms.rows.new_zeros(len(active), columns + count)
         rows[: len(on), :columns] = forms.rows[on]
-        size = self.terms(rows[: len(on), :columns])
+        size = self.terms(rows[: len(on), :columns]) + forms.error[on]
         if count:
             rows[len(on) :, columns:].fill_diagonal_(1)
             self.add_group(forms.at(crossing), crossing, lower, upper)

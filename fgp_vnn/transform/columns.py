@@ -166,7 +166,7 @@ class _Work(ChainForms):
         error = self.unit.grow(2) * (forms.error + slack)
         passes = torch.zeros_like(lower)
         passes[on] = 1
-        size = passes * self.terms(forms.rows)
+        size = passes * (self.terms(forms.rows) + error)
         if len(crossing):
             self.add_group(forms._replace(error=error).at(crossing), crossing, lower, upper)
             size[crossing] = upper[crossing]

@@ -114,7 +114,7 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: regions do not round",
         _REGIONS,
-        "⟦size_of.share(2 * affine.operations + 8) → 0⟧ * size",
+        "⟦size_of.share(2 * affine.operations + 8) → 0⟧ * affine.magnitude(there)",
     ),
     (
         "rounding: regions do not underflow",

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import torch
 
+from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.curved_forms import Forms, through_map, times
 from fgp_vnn.bounds.quadratics import Shape
 from fgp_vnn.network.model import Dense
@@ -41,3 +42,14 @@ def test_maps_of_constants_are_off_by_rounding() -> None:
     u = constants(random, 20)
     affine = Dense((0,), (normal(random, 100, 20),), normal(random, 100))
     check(through_map(affine, [u], SHAPE), apply(affine, [exact(u.flat[:, 0])]))
+
+
+def test_the_error_of_a_matrix_acts_on_the_error_of_what_it_reads() -> None:
+    """A weight that is a sum whose large terms cancel, and a source about which nothing is known
+    but its error."""
+    one, none = torch.ones(1, 1).double(), torch.zeros(1, 1).double()
+    terms = 2.0**60 * one, none[0]
+    affine = Dense((0,), (none,), none[0], terms=terms, rounded=3)
+    u = Forms(torch.zeros(1, SHAPE.flat, 1).double(), None, 1e3 * one)
+    error = through_map(affine, [u], SHAPE).error
+    assert float(error) >= unit(torch.float64).share(3) * 2.0**60 * 1e3

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fgp_vnn.base.rounding import unit
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask
@@ -250,3 +251,16 @@ def test_a_network_without_relus_is_one_region() -> None:
         values_at(form, domain, domain.center[None])[0], output([domain.center])
     )
     assert not bool(empty([], []).any())
+
+
+def test_the_error_of_a_matrix_acts_on_the_error_of_what_it_reads() -> None:
+    """Weights that are sums whose large terms cancel: the first map's result is about 0, and the
+    second multiplies its error by that of its own weight."""
+    one, none = torch.ones(1, 1).double(), torch.zeros(1, 1).double()
+    terms = 2.0**60 * one, none[0]
+    maps = [Dense((k,), (none,), none[0], terms=terms, rounded=3) for k in (0, 1)]
+    box = Box(-one[0], one[0])
+    first, second = affine_forms(Network((maps[0],), maps[1], 1), box, [one.bool()])
+    lost = unit(torch.float64).share(3) * 2.0**60
+    assert float(first.error) >= lost
+    assert float(second.error) >= lost * lost

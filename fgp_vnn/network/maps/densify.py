@@ -14,6 +14,7 @@ from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.model import Dense
 
 _CHUNK_ENTRIES = 4_000_000
+_LARGE = 2.0**300
 
 
 def as_dense(operator: Operator) -> Dense:
@@ -33,14 +34,15 @@ def as_dense(operator: Operator) -> Dense:
 def _sizes(operator: Operator) -> tuple[Tensor, ...]:
     """Sums of the terms' absolute values: one matrix per source, then a vector for the bias.
 
-    Rows are pulled back through the absolute program: differences of its values would lose the
-    terms of a matrix beside a large offset.
+    A magnitude contains the bias's terms, of which hardly anything is left in a matrix entry when
+    the sources are large. A difference of two magnitudes would lose the entry beside a large bias.
     """
-    absolute = replace(operator, module=operator.absolute)
-    width = max(operator.outputs, *(prod(shape) for shape in operator.shapes))
-    rows = zip(*map(absolute.adjoint, _identity(operator.outputs, width)), strict=True)
+
+    def apply(values: Sequence[Tensor]) -> Tensor:
+        return operator.magnitude([_LARGE * value for value in values]) / _LARGE
+
     offset = operator.magnitude([operator.bias.new_zeros(prod(s)) for s in operator.shapes])
-    return *(torch.cat(parts) for parts in rows), offset
+    return *_matrices(operator, apply), offset
 
 
 def _matrices(
