@@ -106,7 +106,7 @@ DEFECTS: tuple[Change, ...] = (
     (
         "error: of a region's forms, times a lost factor",
         _FORMS,
-        "sizes[s] ⟦+ errors[s]  → ⟧for s in affine.sources]).forward",
+        "sizes[s] ⟦+ errors[s]  → ⟧for s in affine.sources]",
     ),
     ("defect: of a map in the walk", _WALK, "error⟦ + affine.defect → ⟧"),
     ("error: of the walk, through maps", _WALK, "error = ⟦ → 0 * ⟧affine.spread([errors"),
