@@ -12,7 +12,9 @@ _CAPS = tested(
 )
 _MULTIPLIERS = tested("domain/multipliers.py", "domain/test_multipliers")
 _LEFT = tested("domain/caps.py", "domain/test_multipliers")
-_CLIPPED_NEURONS = tested("search/clipped_neurons.py", "search/test_clipped_neurons")
+_CLIPPED_NEURONS = tested(
+    "search/clipped_neurons.py", "search/test_clipped_neurons", "search/test_clipped_rounding"
+)
 _COMPARED = tested("search/clip_bundles.py", "search/test_clip_bundles")
 _RECAST = tested("domain/caps.py", "domain/test_caps")
 _CLOSING = tested(
@@ -21,7 +23,7 @@ _CLOSING = tested(
 )
 _HELD = tested(
     "search/waiting_bounds.py",
-    "search/test_clipped_neurons::bounds_that_wait_with_their_bundle_are_rounded_outwards",
+    "search/test_clipped_rounding::bounds_that_wait_with_their_bundle_are_rounded_outwards",
 )
 _AGAIN = tested(
     "search/best_first.py",
