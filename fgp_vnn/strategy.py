@@ -288,7 +288,7 @@ class Neurons:
     # A bundle below 0 by x is bounded once more if clipping promises a rise of more than this
     again: float = 0.3  # times x; with infinity | 0.3 one of oval21 takes 198 | 60 bundles
     near: float = 0.05  # bundles are clipped if below 0 by at most this part of their range [-]
-    low: int = 200  # inputs up to which all are, and the first layer too; see `clipped_neurons`
+    low: int = 200  # inputs up to which all are clipped, the first layer too; `clipped_neurons`
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 
 

@@ -107,8 +107,8 @@ class Rows(NamedTuple):
         beta: Tensor,
         rounding: Rounding | None = None,
     ) -> tuple[Backward, list[Lines]]:
-        """The same, and the lines that it used; `beta` are all multipliers of the constraints
-        `closed`, concatenated."""
+        """The backward pass of `backward`, and the lines that it used; `beta` are all multipliers
+        of the constraints `closed`, concatenated."""
         network, domain, target, rows = self[:4]
         lines, pressed = self.bounds.lines(now.alpha), None
         if closed is not None:

@@ -151,7 +151,7 @@ def split_shortly(problem: Problem) -> Verdict | None:
         return verdict
     if inputs_after_neurons(problem):
         other = _input_splits(problem, problem.budget.share(problem.strategy.inputs.share))
-        verdict = problem.report("split", run_shared(problem, other, search))
+        verdict = problem.report("split", run_shared(problem, other, problem.unfinished))
     return verdict if verdict.status in ("sat", "unsat") else None
 
 

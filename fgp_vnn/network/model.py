@@ -28,7 +28,7 @@ class Dense(AffineMap):
 
     If entries were computed as sums of several terms, `terms` holds the sums of the terms' absolute
     values, one matrix per source, then a vector for the bias; and each term was rounded at most
-    `rounded` times.
+    `rounded` times. In another precision than that of the computation, `terms_in` converts them.
     """
 
     sources: tuple[int, ...]
@@ -40,7 +40,8 @@ class Dense(AffineMap):
 
     @property
     def operations(self) -> int:
-        """Roundings of a term: a product, sums over columns, sources and bias, and the weight's."""
+        """Roundings of a term: a product, sums over columns, sources and bias, the weight's cast,
+        and those of the weight's computation."""
         columns = sum(weight.shape[1] for weight in self.weights)
         return columns + len(self.weights) + 3 + self.rounded
 

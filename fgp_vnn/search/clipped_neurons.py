@@ -7,14 +7,14 @@ from these bounds.
 
 In a domain of many inputs, neurons of the first layer keep their bounds over the whole domain: two
 directions of so many are nearly always perpendicular, so that the half-space cuts little off them.
-In a domain of few inputs it cuts much, and clipping costs little: there they are clipped too, in
-every open bundle. Bundles and seconds of a search without | with that:
+In a domain of few inputs (`Neurons.low`) it cuts much, and clipping costs little: there they are
+clipped too, in every open bundle. Bundles and seconds of a search before | after this was done:
 
-    safenlp, 119 and 125 neurons, 30 inputs          26,325 in 5.5 | 1,863 in 1.2
-                                          over 200,000 in over 60 | 8,836 in 3.6
-    random networks of 30, 100 and 100 inputs         1,373 in 1.4 | 468 in 1.0
-                                                   36,003 in 14.1 | 9,244 in 5.4
-                                         more than 36,600 in 15.0 | 30,907 in 15.0
+    safenlp, 119 neurons, 30 inputs           26,325 in 5.5 | 1,863 in 1.2
+    safenlp, 125 neurons, 30 inputs         200,000 in 60, open | 8,836 in 3.6
+    a random network of 30 inputs                1,373 in 1.4 | 468 in 1.0
+    two of 100 inputs                        36,003 in 14.1 | 9,244 in 5.4
+                                      36,600 in 15, open | 30,907 in 15.0
 """
 
 from __future__ import annotations

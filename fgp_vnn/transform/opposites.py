@@ -37,7 +37,8 @@ def merge_opposites(
     """The query with one neuron in place of each such pair; None if there is no pair.
 
     Only matrices are examined, and rows match only if they agree in every digit. Where |a + b| is
-    at most `rounded_away` (|a| + |b|), it counts as rounding error of 0 and goes to the defect.
+    at most `rounded_away` times the terms of both, it counts as rounding error of 0 and goes to the
+    defect.
     """
     found = False
     for k in range(len(query.network.layers)):
@@ -158,8 +159,8 @@ def _without(
 
 def _of_both(moved: Tensor, pairs: _Pairs, terms: Tensor, exact: bool) -> Tensor:
     """The terms [outputs, ...] that rows of pairs add, given the terms of a layer's rows and those
-    [outputs, pairs] of the weights moved. A kept row takes part twice; that a removed one
-    equals it, up to what rounding has lost in both, is exact if neither was rounded."""
+    [outputs, pairs] of the weights moved: those of the kept rows. If rows were rounded, two that
+    agree may have lost different parts: kept rows count once more, and removed ones too."""
     kept = moved @ terms[pairs.kept]
     return kept if exact else 2 * kept + moved @ terms[pairs.gone]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
@@ -29,6 +30,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import ask, ask_values
 from fgp_vnn.search.box_attacks import BoxAttacks
+from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.forecast import Left
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import (
@@ -126,12 +128,30 @@ def test_a_search_that_is_slower_than_its_rival_gives_way_to_it(
     with caplog.at_level(logging.INFO, "fgp_vnn"), torch.no_grad():
         search, other = (NeuronSplits.begin(*given) for _ in range(2))
         other.left = Left(0.0, 0.0 if rival is None else rival)
+        search.run(lambda: len(search.frontier) > 2)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("fgp_vnn.engine.parallel.share.Crew", None)
             outcome = run_shared(asked, search, None if rival is None else other)
     assert (outcome.status == "unsat") == ends == (not outcome.unfinished)
+    assert ends or len(search.frontier) > 1  # so that a process could have been started
     told = [str(getattr(record, "stage", "")) for record in caplog.records]
     assert not any("it goes on" in line for line in told)
+
+
+def test_input_splits_give_way_to_the_neuron_splits_before_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rivals = list[Divisible | None]()
+
+    def spy(asked: Problem, search: Divisible, rival: Divisible | None = None) -> Outcome:
+        rivals.append(rival)
+        return run_shared(asked, search, rival)
+
+    monkeypatch.setattr("fgp_vnn.engine.search_steps.run_shared", spy)
+    asked = problem(0.0, 10)
+    asked.strategy = replace(asked.strategy, inputs=Inputs(few=0))
+    shortly(asked)
+    assert asked.unfinished is not None and rivals == [None, asked.unfinished]
 
 
 def test_a_short_search_is_resumed_where_sharpening_has_not_paid() -> None:

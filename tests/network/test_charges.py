@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -91,3 +93,13 @@ def test_sums_stay_as_they_are_in_their_own_precision() -> None:
     same = fine.to("cpu", torch.float64)
     assert fine.terms is not None and same.terms is not None
     assert all(map(torch.equal, fine.terms, same.terms))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_roundings_of_entries_stay_with_them(dtype: torch.dtype) -> None:
+    whole = replace(matrices(1.0, 0.0, 10.0), rounded=50)
+    plain = matrices(1.0, 0.0, 0.0)
+    assert whole.operations == plain.operations + 50
+    some = torch.tensor([0, 2])
+    for part in (whole.select(some), whole.to("cpu", dtype), whole.select(some).to("cpu", dtype)):
+        assert part.rounded == 50 and part.operations == whole.operations

@@ -22,8 +22,9 @@ def run_shared(problem: Problem, search: Divisible, rival: Divisible | None = No
     """Run a search of a problem to its end, or until its budget is spent and no end is near.
 
     A search that ends soon never starts a second process. Records that workers leave open, because
-    they died or failed, are searched in this process. If there is a rival, a search that can be
-    resumed afterwards, this one stops once it is expected to take longer.
+    they died or failed, are searched in this process. If there is a rival, a search that is
+    resumed afterwards, this one stops when it is expected to take longer, after a first look; while
+    no end of it is in sight, only if the rival is expected to end in time.
     """
     numbers, turn = problem.strategy.crew, _Turn(problem, search, rival)
     may_share = problem.staff is not None or (problem.jobs > 1 and can_fork())
@@ -37,7 +38,7 @@ def run_shared(problem: Problem, search: Divisible, rival: Divisible | None = No
                 if crew is not None:
                     crew.work(lambda: search.found is not None or turn.over())
                 search.run(turn.over)
-                if not turn.extended():
+                if not turn.extend():
                     break
             if crew is not None and search.found is None:
                 crew.gather(numbers.turn)
@@ -75,9 +76,10 @@ class _Turn:
         self.stopped = self.stopped or moved_away or behind
         return self.stopped or search.enough()
 
-    def extended(self) -> bool:
+    def extend(self) -> bool:
         """Extend a search whose budget is spent, if it is expected to end soon, and sooner than at
-        the last forecast. It gets twice the time that this is expected to take."""
+        the last forecast. It gets twice the time that this is expected to take. Returns whether it
+        has been extended."""
         problem, search = self._problem, self._search
         search.left = left = self._forecast.left()
         done = search.found is not None or not search.open or problem.budget.expired()

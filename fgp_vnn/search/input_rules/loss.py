@@ -24,7 +24,9 @@ def losses(
     """The loss of the relaxation, divided among the inputs [boxes, inputs] that cause it.
 
     A neuron loses up to (its coefficient) times the height of its triangle. It is unstable because
-    inputs move it; the slopes near the centre tell the share of each input.
+    inputs move it; the slopes near the centre tell the share of each input. A neuron that these
+    hardly move (`Inputs.moves`) counts for less. The reach of the rows at the input counts a little
+    (`Inputs.corners`).
     """
     network = query.network
     inputs = box.lower.shape[-1]
@@ -69,10 +71,10 @@ def _lost(query: Query, bounds: LayerBounds, passed: Backward) -> dict[int, Tens
 
 def _of_every_row(query: Query, weights: Tensor, lost: dict[int, Tensor], every: float) -> Tensor:
     """The weights [boxes, rows] of the rows in each sum, with every row of an open conjunction
-    raised until it adds a part `every` of what the sums lose.
+    raised by as much as adds a part `every` of what the sums lose.
 
-    Otherwise a row that is 0 at its least, in whatever box, takes all the weight, and the others
-    have no influence on where to split, although only they can contradict it.
+    Otherwise a row whose minimum is 0 in every box takes all the weight, and the others have no
+    influence on where to split, although only they can contradict it.
     """
     several = torch.bincount(query.disjunct, minlength=query.disjuncts) > 1
     sums = weights.new_zeros(len(weights), query.disjuncts).index_add(1, query.disjunct, weights)
