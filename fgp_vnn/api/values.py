@@ -32,6 +32,7 @@ from fgp_vnn.property.numbers import exact_numbers
 from fgp_vnn.strategy import Strategy
 
 Progress = Callable[[Any, Any], None]
+_GAP = 1e-4  # of bounds, if none is given
 
 
 def bounds(
@@ -40,7 +41,7 @@ def bounds(
     *,
     layer: int | None = None,
     method: str = "split",
-    gap: float = 1e-4,
+    gap: float = _GAP,
     **options: Any,
 ) -> Bounds:
     """Certified lower and upper bounds on the outputs over a set of inputs, or on the
@@ -175,6 +176,8 @@ class _Question:
         gap = read_number(gap, "gap")
         if gap <= 0:
             raise InputError(f"the gap is {gap}; it must be a positive number")
+        if method != "split" and gap != _GAP:
+            raise InputError("gap is used only by the method 'split'")
         front, rest = divide(options, ("mean", "std"))
         limits, chosen = divide(rest, ("timeout", "progress"))
         settings = make_settings("bounds", chosen)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fgp_vnn.base.ranges import Bounds, Maximum
 
 EXAMPLE = "fgp-vnn bounds model.onnx prop.vnnlib --timeout 60"
-_OPTIONS = {"layer": "--layer", "the objective": "--maximise"}
+_OPTIONS = {"layer": "--layer", "gap": "--gap", "the objective": "--maximise"}
 METHODS = ("plain", "optimised", "split")
 
 

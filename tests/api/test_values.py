@@ -221,6 +221,12 @@ def test_a_network_without_its_softmax_is_not_taken_for_one_with_it() -> None:
         fgp_vnn.bounds(replace(loaded, source=None), box)
 
 
+@pytest.mark.parametrize("method", ["plain", "optimised"])
+def test_a_gap_is_refused_by_methods_that_do_not_use_it(method: str) -> None:
+    with pytest.raises(InputError, match="gap is used only by the method 'split'"):
+        fgp_vnn.bounds(torch.nn.Linear(2, 1), ([0.0] * 2, [1.0] * 2), method=method, gap=0.5)
+
+
 @pytest.mark.parametrize("gap", ["a", None, 0, float("nan")])
 def test_a_gap_that_is_not_a_positive_number_is_refused(gap: Any) -> None:
     with pytest.raises(InputError, match="gap is "):
