@@ -49,7 +49,7 @@ def test_ranges_over_balls_hold_at_their_points_and_narrow_with_the_method(
     norm, epsilon = ball
     network, x = random_network((4, 8, 6, 2), 3), random_point(4, 3)
     where = fgp_vnn.Ball(x, epsilon, norm, clip)
-    gaps: list[dict[str, float]] = [{"gap": 1e-2} if m == "split" else {} for m in METHODS]
+    gaps: list[dict[str, Any]] = [{"gap": 1e-2} if m == "split" else {} for m in METHODS]
     pairs = zip(METHODS, gaps, strict=True)
     found = [fgp_vnn.bounds(network, where, method=m, timeout=20, **gap) for m, gap in pairs]
     chance = np.random.default_rng(0)
