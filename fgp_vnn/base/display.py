@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import sys
 from typing import Any
 
@@ -23,7 +24,8 @@ class Shown:
         raise NotImplementedError
 
     def values(self, *names: str) -> dict[str, Any]:
-        """The fields with these names, as plain Python objects for JSON."""
+        """The fields with these names, as plain Python objects for JSON, which knows no infinity: a
+        number that is not finite becomes None."""
         found = {name: getattr(self, name) for name in names}
         return {name: _plain(value) for name, value in found.items()}
 
@@ -91,7 +93,12 @@ class Shown:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return np.asarray(value, dtype=np.float64).tolist()
+        numbers = np.asarray(value, dtype=np.float64)
+        known = numbers.astype(object)
+        known[~np.isfinite(numbers)] = None
+        return known.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     return dict(value) if isinstance(value, dict) else value
 
 

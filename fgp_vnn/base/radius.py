@@ -45,5 +45,5 @@ class Radius(PointAnswer):
         return {"ended": self.ended} | ({"reason": self.reason} if self.reason else {})
 
     def own_values(self) -> dict[str, Any]:
-        names = ("lower", "label", "ended", "reason", "decided_by", "seconds")
-        return self.values(*names) | {"upper": self.upper if math.isfinite(self.upper) else None}
+        names = ("lower", "label", "ended", "reason", "decided_by", "seconds", "upper")
+        return self.values(*names)

@@ -32,11 +32,14 @@ class Bounds(Shown):
 
     @property
     def slack(self) -> Array:
-        """Upper bound on how far each certified bound is from the exact one, up to rounding."""
-        return np.maximum(self.least_seen - self.lower, self.upper - self.greatest_seen)
+        """Upper bound on how far each certified bound is from the exact one, up to rounding;
+        infinite where the network gave no finite value."""
+        with np.errstate(invalid="ignore"):  # infinity - infinity
+            below, above = self.least_seen - self.lower, self.upper - self.greatest_seen
+        return np.nan_to_num(np.maximum(below, above), nan=np.inf, posinf=np.inf)
 
     def as_dict(self) -> dict[str, Any]:
-        """All values, as plain Python objects for JSON."""
+        """All values, as plain Python objects for JSON, with None for infinity."""
         seen = self.values("lower", "upper", "least_seen", "greatest_seen")
         return seen | self.values("method", "ended", "seconds", "statistics", "note")
 
@@ -78,7 +81,7 @@ class Maximum(Shown):
         return self.ended == "tight"
 
     def as_dict(self) -> dict[str, Any]:
-        """All values, as plain Python objects for JSON."""
+        """All values, as plain Python objects for JSON, with None for infinity."""
         return self.values("value", "upper", "ended", "seconds", "statistics", "note", "x", "y")
 
     def title(self) -> str:

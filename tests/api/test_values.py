@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from functools import partial
@@ -146,12 +147,15 @@ def test_ends_are_rounded_outwards(factor: float) -> None:
 def test_what_overflows_is_infinite_and_no_bound() -> None:
     found = fgp_vnn.bounds(identity(1e308, 0.0), ([0.0], [1e30]), timeout=0.3)
     assert found.upper[0] == math.inf and found.lower[0] <= 0
+    assert found.slack.item() == math.inf
+    json.dumps(found.as_dict(), allow_nan=False)  # JSON has no infinity
 
 
 def test_a_maximum_that_overflows_is_not_called_tight() -> None:
     best = fgp_vnn.maximise(identity(1e8, 0.0), ([-1.0], [1.0]), [1e308], timeout=0.3)
     assert (best.value, best.upper) == (-math.inf, math.inf)
     assert not best.tight
+    assert best.as_dict()["upper"] is None  # JSON has no infinity
 
 
 def test_several_boxes_are_one_set(tmp_path: Path) -> None:
