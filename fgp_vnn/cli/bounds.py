@@ -24,6 +24,7 @@ from fgp_vnn.cli.arguments import (
 )
 from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.cli.interrupt import leave_on_interrupt
+from fgp_vnn.cli.watch import saying_stopped
 
 if TYPE_CHECKING:
     from fgp_vnn.base.ranges import Bounds, Maximum
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--json",
         action="store_true",
-        help="print the result and all details as JSON (default: as text)",
+        help="print the result and all details as JSON, with null for infinity (default: as text)",
     )
     add_limits(parser)
     add_threads(parser)
@@ -80,12 +81,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.maximise is not None and (args.layer is not None or args.method != "split"):
-        raise InputError("--maximise is about the outputs, by splits: leave out --layer, --method")
+    if args.maximise is not None and args.layer is not None:
+        raise InputError("--maximise is about the outputs: leave out --layer")
+    if args.maximise is not None and args.method != "split":
+        raise InputError("--maximise is used only by the method 'split': leave out --method")
     check_order("bounds", ("network", "property"), (args.model, args.inputs))
     check_model(args.model)
     check_boxes(args.inputs)
-    with leave_on_interrupt():
+    with leave_on_interrupt(), saying_stopped(own_process=args.own_process):
         with collector_paused(keep=args.own_process):  # to import torch faster
             from fgp_vnn.api.values import bounds, maximise
 

@@ -32,6 +32,7 @@ from fgp_vnn.cli.point_runs import (
     check_point_arguments,
     fixed_columns,
 )
+from fgp_vnn.cli.watch import saying_stopped
 from fgp_vnn.engine.settings import unusual
 from fgp_vnn.strategy import COMMON
 
@@ -87,6 +88,12 @@ def run(args: argparse.Namespace) -> int:
     check_point_arguments(args)
     check_drawn("report", args.report)
     settings = _settings(args)
+    with saying_stopped(own_process=args.own_process, saved=args.output):
+        _run(args, settings)
+    return 0
+
+
+def _run(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     with leave_on_interrupt():
         options = ball_options(args) | {"epsilon": args.epsilon}
         fixed = run_settings(args.model, args.points, options, settings)
@@ -110,7 +117,6 @@ def run(args: argparse.Namespace) -> int:
         for point in run.waiting():
             result = run.certifier.certify(point.x, **search)
             run.add(certify_row(run.certifier, point, result, options))
-    return 0
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:

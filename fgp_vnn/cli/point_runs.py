@@ -19,6 +19,7 @@ from fgp_vnn.base.model_file import check_model, read_model
 from fgp_vnn.base.point_table import PointTable, check_output
 from fgp_vnn.cli.arguments import add_clip, add_threads, count, set_threads
 from fgp_vnn.cli.file_order import check_order
+from fgp_vnn.cli.watch import resumable
 
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
@@ -196,5 +197,5 @@ class PointRun:
         finish(self.rows)
         if stopped is not None:
             if output is not None:
-                print(f"{output} has these points; resume with --resume", file=sys.stderr)
+                print(resumable(output), file=sys.stderr)
             raise stopped from None

@@ -23,6 +23,7 @@ from fgp_vnn.cli.point_runs import (
     check_point_arguments,
     fixed_columns,
 )
+from fgp_vnn.cli.watch import saying_stopped
 from fgp_vnn.engine.settings import GAP, RADIUS_ENGINES, make_settings
 from fgp_vnn.report.radius_set import describe_radii, percent, read_row, summarise_radii
 
@@ -70,6 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Bound the radius at every point, print the summary and return the exit code."""
     check_arguments(args)
+    with saying_stopped(own_process=args.own_process, saved=args.output):
+        _run(args)
+    return 0
+
+
+def _run(args: argparse.Namespace) -> None:
     with leave_on_interrupt():
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
         make_settings("radius", chosen)
@@ -84,7 +91,6 @@ def run(args: argparse.Namespace) -> int:
             run.add(row)
             if not args.json:
                 print(line(row), flush=True)
-    return 0
 
 
 def check_arguments(args: argparse.Namespace) -> None:

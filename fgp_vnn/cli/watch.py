@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from fgp_vnn.base.threads import start_watching
 
@@ -47,7 +48,7 @@ class Watch:
             if select.select([self.wake], [], [], wait)[0]:
                 numbers = os.read(self.wake, 64)
                 if signal.SIGINT in numbers:
-                    return  # the handler of SIGINT ends the process
+                    self._moment = math.inf  # Ctrl-C ends the run, not the deadline
                 if signal.SIGTERM in numbers:
                     self._end("stopped by SIGTERM", STOPPED)
                     return
@@ -85,3 +86,23 @@ def watched(
         watch.conclude()
         signal.set_wakeup_fd(before)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def saying_stopped(*, own_process: bool, saved: Path | None = None) -> Iterator[None]:
+    """Say on standard error that SIGTERM has stopped the program, and which file holds the points
+    so far; then end the process."""
+
+    def give_up(reason: str, code: int) -> int:
+        erase = b"\r\x1b[2K\x1b[?25h" if os.isatty(2) else b""  # the progress line, a hidden cursor
+        kept = f"; {resumable(saved)}" if saved is not None and saved.exists() else ""
+        os.write(2, erase + f"fgp-vnn: {reason}{kept}\n".encode())
+        return code
+
+    with watched(math.inf, give_up, own_process=own_process):
+        yield
+
+
+def resumable(path: Path) -> str:
+    """Say which file holds the points that are done."""
+    return f"{path} has these points; resume with --resume"

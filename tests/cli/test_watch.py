@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fgp_vnn.cli.main import main
@@ -64,6 +65,27 @@ def test_a_stopped_run_says_timeout(tmp_path: Path, library: str) -> None:
     assert out.startswith("timeout in ") and out.endswith("(stopped by SIGTERM)\n")
     assert results.read_text() == "timeout\n"
     assert clean(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("command", ["certify", "radius", "bounds"])
+def test_a_stopped_command_says_so_and_where_its_points_are(tmp_path: Path, command: str) -> None:
+    model, prop, *_ = hard_instance(tmp_path)
+    points, output = tmp_path / "points.npy", tmp_path / "out.csv"
+    np.save(points, np.zeros((3, 20)))
+    rest: dict[str, list[str | Path]] = {
+        "certify": [points, "--epsilon", "1", "--engine", "walk", "--output", output],
+        "radius": [points, "--max", "9", "--gap", "1e-9", "--engine", "walk", "--output", output],
+        "bounds": [prop, "--gap", "1e-9"],
+    }
+    kept = "" if command == "bounds" else f"; {output} has these points; resume with --resume"
+    with start([*COMMAND, command, str(model), *map(str, rest[command])]) as process:
+        while not (output.exists() if kept else loaded(process, "libtorch")):
+            time.sleep(0.01)
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (143, "")
+    assert err == f"fgp-vnn: stopped by SIGTERM{kept}\n"
 
 
 def test_a_run_is_stopped_inside_a_kernel(tmp_path: Path, warm_python: str) -> None:
