@@ -189,14 +189,17 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Raise InputError if the folder's results were made with other settings."""
-    if not (folder / SETTINGS).exists():
-        if (folder / JSON_LINES).exists():
-            raise InputError(f"{folder}: has results but no {SETTINGS}; give another --out")
+    """Raise InputError if the folder's results were made with other settings. A run that ended
+    before its first result may begin again with others."""
+    lines, begun = folder / JSON_LINES, read_settings(folder)
+    started = lines.exists() and lines.stat().st_size > 0
+    if not (folder / SETTINGS).exists() and started:
+        raise InputError(f"{folder}: has results but no {SETTINGS}; give another --out")
+    if begun and (started or not lines.exists()):
+        begun.pop(RUNS, None)
+        agree(folder, begun, settings, "give another --out")
+    else:
         _write(folder / SETTINGS, [json.dumps(dict(settings), indent=2) + "\n"])
-        return
-    begun = {name: value for name, value in read_settings(folder).items() if name != RUNS}
-    agree(folder, begun, settings, "give another --out")
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.journal import open_journal, read_records
+from fgp_vnn.bench.journal import open_journal, read_records, read_settings
 from fgp_vnn.bench.record import Record
 
 SETTINGS = {"timeout": 5.0, "device": "cpu"}
@@ -78,8 +78,8 @@ def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
 
 
 def test_other_settings_are_refused(tmp_path: Path) -> None:
-    with open_journal(tmp_path, SETTINGS):
-        pass
+    with open_journal(tmp_path, SETTINGS) as journal:
+        journal.append(record(1))
     with (
         pytest.raises(InputError, match=r"begun with timeout 5.0, now 60.0"),
         open_journal(tmp_path, {**SETTINGS, "timeout": 60.0}),
@@ -87,8 +87,24 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_a_run_without_results_may_begin_again_with_other_settings(tmp_path: Path) -> None:
+    """As after a --verifier that could not be loaded."""
+    with open_journal(tmp_path, SETTINGS):
+        pass
+    with open_journal(tmp_path, {**SETTINGS, "timeout": 60.0}) as journal:
+        journal.append(record(1))
+    assert read_settings(tmp_path) == {**SETTINGS, "timeout": 60.0}
+
+
+def test_settings_of_something_else_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="begun with"), open_journal(tmp_path, SETTINGS):
+        pass
+    assert (tmp_path / "run.json").read_text() == '{"mine": 1}'
+
+
 def test_results_without_settings_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").write_text("")
+    (tmp_path / "results.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match=r"no run\.json"), open_journal(tmp_path, SETTINGS):
         pass
 
