@@ -14,6 +14,8 @@ from fgp_vnn.base.robustness import NORMS, Doubles, Floats, Norm, other_class
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.property.numbers import snap
 
+LARGEST = 1e300  # radius: sums over the inputs of a larger ball can overflow in float64
+
 
 @dataclass(frozen=True, eq=False)
 class BallPoints:
@@ -113,6 +115,8 @@ def check_ball(
         raise InputError(f"norm is {norm!r}; it must be one of {', '.join(NORMS)}")
     if not (np.greater_equal(epsilon, 0) & np.isfinite(epsilon)).all():
         raise InputError(f"epsilon is {epsilon}; it must be a number of at least 0")
+    if np.greater(epsilon, LARGEST).any():
+        raise InputError(f"epsilon is {np.max(epsilon)}; it must be at most {LARGEST:g}")
     if norm != "linf" and np.ndim(epsilon):
         raise InputError(f"an epsilon for each input is for the norm linf; in {norm} it is one")
     if not np.isfinite(x).all():

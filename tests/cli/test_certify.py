@@ -13,6 +13,7 @@ import pytest
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.robustness import Doubles, Robustness
 from fgp_vnn.cli.main import main
+from tests.helpers.command_line import one_clear_line
 from tests.helpers.small_networks import random_network, random_point, save_onnx
 
 
@@ -68,6 +69,15 @@ def test_the_attack_on_what_stays_open_is_within_the_time_of_its_point(
     options = ["--epsilon", "0.1", "--timeout", "8", "--first", "1"]
     assert main(["certify", str(model), points, *options]) == 0
     assert 0 < given["certify"] < 8 and 0 < given["attack"] <= 8
+
+
+@pytest.mark.parametrize("command", [("certify", "--epsilon"), ("radius", "--max")])
+def test_a_ball_whose_sums_overflow_is_refused(
+    command: tuple[str, str], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = str(write_points(tmp_path, ".npy"))
+    assert main([command[0], str(model), points, command[1], "1e308"]) == 2
+    one_clear_line(capsys.readouterr().err, ("1e+308", "at most 1e+300"))
 
 
 def test_an_interrupt_shows_what_is_done(
