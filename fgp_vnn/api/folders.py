@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,14 @@ class Folder:
         write_bytes(self.path / "instances.csv", lines.encode(), "instances.csv")
 
 
+class Written(NamedTuple):
+    """What was written to a folder, and which points were skipped."""
+
+    instances: int
+    wrong: int = 0  # points that the network misclassifies
+    on_target: int = 0  # points whose class is the only target
+
+
 def write_folder(
     folder: Folder,
     model: Path,
@@ -51,29 +59,32 @@ def write_folder(
     near: Mapping[str, Any],
     *,
     keep_wrong: bool = False,
-) -> tuple[int, int]:
+) -> Written:
     """Write robustness properties of a network, one for each point and each epsilon.
 
     `read` returns the points, given the shape of the network's input; `near` holds the arguments
-    `clip` and `target` of `robustness`. Returns the number of instances, and the number of points
-    that were skipped because the network misclassifies them (none with `keep_wrong`).
+    `clip` and `target` of `robustness`. Points that the network misclassifies are skipped unless
+    `keep_wrong`, and points whose class is the only target always.
     """
     loaded = open_model(model)
     check_classifier(loaded.network.outputs)
     points = read(loaded.input_shape)
     points.check_classes(loaded.network.outputs)
-    read_targets(near.get("target"), loaded.network.outputs)  # refuse it before files are written
+    targets = read_targets(near.get("target"), loaded.network.outputs)
     radii = [read_number(epsilon, "epsilon") for epsilon in epsilons]
     if not radii:
         raise InputError("no epsilon is given")
     name = model.name.removesuffix(".gz").removesuffix(".onnx")
     network = _copied(folder, model)
-    rows, wrong = [], 0
+    rows, wrong, on_target = [], 0, 0
     for number, x in enumerate(points.x):
         own = int(loaded.runtime.run(x.astype(np.float32)).argmax())
         label = own if points.y is None else int(points.y[number])
         if label != own and not keep_wrong:
             wrong += 1
+            continue
+        if targets == (label,):
+            on_target += 1
             continue
         for epsilon, radius in zip(epsilons, radii, strict=True):
             try:
@@ -84,7 +95,7 @@ def write_folder(
             file = f"{name}_{number}_{str(epsilon).replace('/', '_')}"
             rows.append((network, folder.write(file, prop, title)))
     folder.list(rows)
-    return len(rows), wrong
+    return Written(len(rows), wrong, on_target)
 
 
 def write_monotone(

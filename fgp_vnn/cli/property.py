@@ -28,7 +28,7 @@ from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_runs import POINTS
 
 if TYPE_CHECKING:
-    from fgp_vnn.api.folders import Folder
+    from fgp_vnn.api.folders import Folder, Written
 
 EXAMPLE = "fgp-vnn property model.onnx points.npz --epsilon 8/255 --clip 0 1 --out benchmark"
 _OPTIONS = {"entry": "--monotone", "output": "--output", "target": "--target"}
@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target",
         type=int,
         metavar="CLASS",
-        help="count only this class as a wrong prediction (default: every other class)",
+        help="count only this class as a wrong prediction, and leave out points of this class "
+        "(default: every other class)",
     )
     add(
         "--all-points",
@@ -113,13 +114,17 @@ def run(args: argparse.Namespace) -> int:
     with leave_on_interrupt(), writing(), _folder(args.out), naming_options(_OPTIONS):
         from fgp_vnn.api.folders import Folder
 
-        written, wrong = write(args, Folder(args.out, args.version, args.timeout))
+        written = write(args, Folder(args.out, args.version, args.timeout))
     if args.json:
-        print(json.dumps({"folder": str(args.out), "instances": written, "left_out": wrong}))
+        left = {"left_out": written.wrong, "left_out_of_target_class": written.on_target}
+        print(json.dumps({"folder": str(args.out), "instances": written.instances, **left}))
         return 0
-    points = plural(wrong, "point")
-    left = f"; {points} left out that the network misclassifies" if wrong else ""
-    print(f"{plural(written, 'instance')} in {args.out / 'instances.csv'}{left}")
+    said = f"{plural(written.instances, 'instance')} in {args.out / 'instances.csv'}"
+    if written.wrong:
+        said += f"; {plural(written.wrong, 'point')} left out that the network misclassifies"
+    if written.on_target:
+        said += f"; {plural(written.on_target, 'point')} of class {args.target} left out"
+    print(said)
     return 0
 
 
@@ -159,8 +164,8 @@ def _check(args: argparse.Namespace) -> None:
         check_boxes(args.points)
 
 
-def _write_points(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
-    """Write robustness properties; return the numbers of instances and of skipped points."""
+def _write_points(args: argparse.Namespace, folder: Folder) -> Written:
+    """Write robustness properties."""
     from fgp_vnn.api.folders import write_folder
     from fgp_vnn.api.points import read_points
 
@@ -174,10 +179,10 @@ def _write_points(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
     return write_folder(folder, args.model, points, args.epsilon, near, keep_wrong=keep)
 
 
-def _write_monotone(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
-    """Write the paired network and its monotonicity property; return values as `_write_points`."""
-    from fgp_vnn.api.folders import write_monotone
+def _write_monotone(args: argparse.Namespace, folder: Folder) -> Written:
+    """Write the paired network and its monotonicity property."""
+    from fgp_vnn.api.folders import Written, write_monotone
 
     how = {"outputs": args.output, "decreasing": args.decreasing, "tolerance": args.tolerance}
     write_monotone(folder, args.model, read_boxes(args.points), args.monotone, how)
-    return 1, 0
+    return Written(1)

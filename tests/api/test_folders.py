@@ -29,7 +29,8 @@ def written(folder: Path, model: Path) -> tuple[int, int]:
     def read(shape: tuple[int, ...]) -> Points:
         return read_points(folder / "points.npz", shape)
 
-    return write_folder(Folder(folder / "out"), model, read, ["0.1"], {}, keep_wrong=True)
+    made = write_folder(Folder(folder / "out"), model, read, ["0.1"], {}, keep_wrong=True)
+    return made.instances, made.wrong
 
 
 def test_robustness_of_a_network_with_one_output_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -61,3 +62,17 @@ def test_a_network_whose_name_stands_for_a_packed_file_is_copied_twice(tmp_path:
     for _ in range(2):
         assert written(tmp_path, plain) == (1, 0)
         assert (tmp_path / "out" / "onnx" / "net.onnx").read_bytes() == data
+
+
+@pytest.mark.parametrize(("keep_wrong", "counts"), [(True, (1, 0, 1)), (False, (0, 1, 1))])
+def test_points_of_the_only_target_class_are_left_out_and_counted(
+    tmp_path: Path, keep_wrong: bool, counts: tuple[int, int, int]
+) -> None:
+    model, x = saved(tmp_path, 3), np.full((2, 4), 0.5, np.float32)
+    own = fgp_vnn.Certifier.of(model).certify(x[0], epsilon=0.0).label
+    points = Points(tmp_path, x, np.array([own, (own + 1) % 3]))
+    near = {"target": own}
+    made = write_folder(
+        Folder(tmp_path / "out"), model, lambda _: points, ["0.1"], near, keep_wrong=keep_wrong
+    )
+    assert made == counts
