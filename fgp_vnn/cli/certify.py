@@ -89,34 +89,30 @@ def run(args: argparse.Namespace) -> int:
     check_drawn("report", args.report)
     settings = _settings(args)
     with saying_stopped(own_process=args.own_process, saved=args.output):
-        _run(args, settings)
+        with leave_on_interrupt():
+            options = ball_options(args) | {"epsilon": args.epsilon}
+            fixed = run_settings(args.model, args.points, options, settings)
+            run = PointRun.of(args, settings, args.epsilon, COLUMNS, fixed)
+
+        def finish(rows: list[dict[str, Any]]) -> None:
+            summary = summarise(rows)
+            print(json.dumps(summary | {"results": rows}) if args.json else describe(summary))
+            if args.report is None or not rows:
+                return
+            from fgp_vnn.report.certify_page import certify_page
+            from fgp_vnn.report.page import facts_line
+
+            found = [(row, "") for row in rows if row.get("counterexample")]
+            shown = fixed | {"options": facts_line(fixed["options"]) or "as usual"}
+            about = about_points(args, run, shown, ("norm", "epsilon", "options"), found)
+            write_bytes(args.report, certify_page(about, rows, summary).encode(), "report")
+
+        with run.finishing(args.output, finish):
+            search = search_options(options)
+            for point in run.waiting():
+                result = run.certifier.certify(point.x, **search)
+                run.add(certify_row(run.certifier, point, result, options))
     return 0
-
-
-def _run(args: argparse.Namespace, settings: dict[str, Any]) -> None:
-    with leave_on_interrupt():
-        options = ball_options(args) | {"epsilon": args.epsilon}
-        fixed = run_settings(args.model, args.points, options, settings)
-        run = PointRun.of(args, settings, args.epsilon, COLUMNS, fixed)
-
-    def finish(rows: list[dict[str, Any]]) -> None:
-        summary = summarise(rows)
-        print(json.dumps(summary | {"results": rows}) if args.json else describe(summary))
-        if args.report is None or not rows:
-            return
-        from fgp_vnn.report.certify_page import certify_page
-        from fgp_vnn.report.page import facts_line
-
-        found = [(row, "") for row in rows if row.get("counterexample")]
-        shown = fixed | {"options": facts_line(fixed["options"]) or "as usual"}
-        about = about_points(args, run, shown, ("norm", "epsilon", "options"), found)
-        write_bytes(args.report, certify_page(about, rows, summary).encode(), "report")
-
-    with run.finishing(args.output, finish):
-        search = search_options(options)
-        for point in run.waiting():
-            result = run.certifier.certify(point.x, **search)
-            run.add(certify_row(run.certifier, point, result, options))
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:

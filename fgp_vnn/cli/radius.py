@@ -72,25 +72,22 @@ def run(args: argparse.Namespace) -> int:
     """Bound the radius at every point, print the summary and return the exit code."""
     check_arguments(args)
     with saying_stopped(own_process=args.own_process, saved=args.output):
-        _run(args)
+        with leave_on_interrupt():
+            chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
+            make_settings("radius", chosen)
+            gap = EXACT if args.exact else args.gap
+            options = ball_options(args) | {"maximum": args.max, "gap": gap}
+            settings = run_settings(args, options)
+            run = PointRun.of(args, chosen, args.max, COLUMNS, settings)
+
+        with run.finishing(args.output, lambda rows: finish(args, rows, run, settings)):
+            for point in run.waiting():
+                found = run.certifier.radius(point.x, **options, progress=shown(point))
+                row = radius_row(point, found)
+                run.add(row)
+                if not args.json:
+                    print(line(row), flush=True)
     return 0
-
-
-def _run(args: argparse.Namespace) -> None:
-    with leave_on_interrupt():
-        chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
-        make_settings("radius", chosen)
-        gap = EXACT if args.exact else args.gap
-        options = ball_options(args) | {"maximum": args.max, "gap": gap}
-        settings = run_settings(args, options)
-        run = PointRun.of(args, chosen, args.max, COLUMNS, settings)
-
-    with run.finishing(args.output, lambda rows: finish(args, rows, run, settings)):
-        for point in run.waiting():
-            row = radius_row(point, run.certifier.radius(point.x, **options, progress=shown(point)))
-            run.add(row)
-            if not args.json:
-                print(line(row), flush=True)
 
 
 def check_arguments(args: argparse.Namespace) -> None:
