@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs, read_number
-from fgp_vnn.api.models import Model, check_single, classes, divide, open_model, space_of
+from fgp_vnn.api.models import Model, check_single, classes, open_model, space_of
 from fgp_vnn.api.nearness import Nearness, read_near
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
@@ -27,7 +27,7 @@ from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.run import run
-from fgp_vnn.engine.settings import GAP, make_settings, unusual
+from fgp_vnn.engine.settings import GAP, make_settings, split_options, unusual
 from fgp_vnn.network import LoadedNetwork, Network
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
@@ -65,7 +65,7 @@ def certify(
     - `progress`: a function called with the numbers of finished and of all inputs; False hides the
       progress bar.
     """
-    for_points, settings = divide(options, POINT_OPTIONS)
+    for_points, settings = split_options(options, POINT_OPTIONS)
     certifier = Certifier.of(model, x, **settings)
     answer: Robustness | list[Robustness] = certifier.certify(
         x, norm, epsilon=epsilon, **for_points
@@ -103,7 +103,7 @@ class Certifier(Classifier):
             if options:
                 raise InputError(f"a Certifier has its settings already: {', '.join(options)}")
             return model
-        front, settings = divide(options, ("mean", "std"))
+        front, settings = split_options(options, ("mean", "std"))
         chosen = make_settings("certify", settings)
         loaded = open_model(model, x, **front)
         check_single(loaded)

@@ -5,7 +5,7 @@ All functions of the library load their models through this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -86,14 +86,6 @@ def _arrays(x: Any) -> Any:
 def space_of(loaded: LoadedNetwork | Opaque) -> Space:
     """The input and output variables of a network, or of a program."""
     return Space(loaded.input_shape, loaded.output_shape)
-
-
-def divide(
-    options: Mapping[str, Any], names: Collection[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split options into those with the given names and the others."""
-    mine = {name: value for name, value in options.items() if name in names}
-    return mine, {name: value for name, value in options.items() if name not in names}
 
 
 def open_model(

@@ -7,9 +7,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from fgp_vnn.api.certify import POINT_OPTIONS, Certifier
-from fgp_vnn.api.models import Model, divide
+from fgp_vnn.api.models import Model
 from fgp_vnn.base.radius import Radius
-from fgp_vnn.engine.settings import make_settings
+from fgp_vnn.engine.settings import make_settings, split_options
 from fgp_vnn.network import Network
 
 
@@ -31,8 +31,8 @@ def radius(
     in seconds for each input. `progress` is a function called with both bounds whenever one
     improves, as in `bounds` and `maximise`; False hides the progress bar.
     """
-    for_points, settings = divide(options, POINT_OPTIONS)
-    front, chosen = divide(settings, ("mean", "std"))
+    for_points, settings = split_options(options, POINT_OPTIONS)
+    front, chosen = split_options(settings, ("mean", "std"))
     make_settings("radius", chosen)
     certifier = Certifier.of(model, x, **front, **chosen)
     answer: Radius | list[Radius] = certifier.radius(

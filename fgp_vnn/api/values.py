@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fgp_vnn.api.arrays import read_number
-from fgp_vnn.api.models import divide, open_model, with_softmax
+from fgp_vnn.api.models import open_model, with_softmax
 from fgp_vnn.api.sets import InputSet, example_of, read_sets
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
@@ -24,7 +24,7 @@ from fgp_vnn.base.verdict import summed
 from fgp_vnn.base.words import plural
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.device import pick_device
-from fgp_vnn.engine.settings import Settings, make_settings
+from fgp_vnn.engine.settings import Settings, make_settings, split_options
 from fgp_vnn.engine.values import METHODS, Lows, ValueRows, find_lows, least_at
 from fgp_vnn.network import LoadedNetwork, Network
 from fgp_vnn.property.expressions import Expression
@@ -178,8 +178,8 @@ class _Question:
             raise InputError(f"the gap is {gap}; it must be a positive number")
         if method != "split" and gap != _GAP:
             raise InputError("gap is used only by the method 'split'")
-        front, rest = divide(options, ("mean", "std"))
-        limits, chosen = divide(rest, ("timeout", "progress"))
+        front, rest = split_options(options, ("mean", "std"))
+        limits, chosen = split_options(rest, ("timeout", "progress"))
         settings = make_settings("bounds", chosen)
         budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
         shape = example_of(inputs) if isinstance(model, torch.nn.Module) else None

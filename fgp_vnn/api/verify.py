@@ -12,7 +12,6 @@ from typing import Any
 
 from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, without_name
-from fgp_vnn.api.models import divide
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
 from fgp_vnn.api.written import as_files, note_of
@@ -25,7 +24,7 @@ from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.parallel.actors import hired
 from fgp_vnn.engine.run import run
-from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
+from fgp_vnn.engine.settings import Settings, check_certificate, make_settings, split_options
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.conditions import Condition
 
@@ -59,7 +58,7 @@ def verify(
     with a `Stage` at each step, and a few times a second during a search.
     """
     begin, moment = time.perf_counter(), time.monotonic()
-    limits, settings = divide(options, ("timeout",))
+    limits, settings = split_options(options, ("timeout",))
     seconds, chosen = check_seconds(limits.get("timeout")), make_settings("verify", settings)
     model = without_name(model, prop)
     several = networks_of(model) is not None

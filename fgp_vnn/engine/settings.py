@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -66,28 +66,40 @@ class Settings:
         ):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in allowed:
-                raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+                raise _must_be(name, value, f"one of {', '.join(allowed)}")
         for field in fields(self):
             if isinstance(field.default, bool) and not isinstance(getattr(self, field.name), bool):
                 value = getattr(self, field.name)
-                raise InputError(f"{field.name} is {value!r}; it must be True or False")
+                raise _must_be(field.name, value, "True or False")
         if self.lp and not all(find_spec(solver) for solver in ("highspy", "clarabel")):
             raise InputError("--lp needs HiGHS and Clarabel: pip install 'fgp-vnn[lp]'")
         if self.float32_semantics and self.engine == "walk":
             raise InputError(
                 "the walk is about real arithmetic; float32 semantics need another engine"
             )
-        number = isinstance(self.memory, (int, float)) and 0 < self.memory < math.inf
-        for name, fine, wanted in (
-            ("memory", number, "a positive number of gigabytes"),
-            ("seed", _whole(self.seed, 0, SEEDS), "a whole number below 2^63"),
-            ("jobs", _whole(self.jobs, 1, MOST_JOBS + 1), f"a whole number from 1 to {MOST_JOBS}"),
-            ("cluster", isinstance(self.cluster, str) and self.cluster, "the address of a cluster"),
-            ("batch", _whole(self.batch, 1, BATCHES), "a whole number of at least 1"),
-        ):
-            value = getattr(self, name)
-            if not fine and (value is not None or name == "seed"):
-                raise InputError(f"{name} is {value!r}; it must be {wanted}")
+        if not _whole(self.seed, 0, SEEDS):
+            raise _must_be("seed", self.seed, "a whole number below 2^63")
+        memory, jobs, cluster, batch = self.memory, self.jobs, self.cluster, self.batch
+        if memory is not None and not (isinstance(memory, (int, float)) and 0 < memory < math.inf):
+            raise _must_be("memory", memory, "a positive number of gigabytes")
+        if jobs is not None and not _whole(jobs, 1, MOST_JOBS + 1):
+            raise _must_be("jobs", jobs, f"a whole number from 1 to {MOST_JOBS}")
+        if cluster is not None and not (isinstance(cluster, str) and cluster):
+            raise _must_be("cluster", cluster, "the address of a cluster")
+        if batch is not None and not _whole(batch, 1, BATCHES):
+            raise _must_be("batch", batch, "a whole number of at least 1")
+
+
+def _must_be(name: str, value: object, wanted: str) -> InputError:
+    return InputError(f"{name} is {value!r}; it must be {wanted}")
+
+
+def split_options(
+    options: Mapping[str, Any], names: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split keyword arguments into those with the given names and the others."""
+    mine = {name: value for name, value in options.items() if name in names}
+    return mine, {name: value for name, value in options.items() if name not in names}
 
 
 def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
@@ -95,9 +107,12 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
     known = {field.name for field in fields(Settings)}
     for name in given:
         if name not in known:
-            hint = suggestion(name, (*ROUTES[route], *_OPTIONS))
-            if name in _OPTIONS:
-                hint = "; it is given to certify and radius themselves" * (route == "certify")
+            if name not in _OPTIONS:
+                hint = suggestion(name, (*ROUTES[route], *_OPTIONS))
+            elif route == "certify":
+                hint = "; it is given to certify and radius themselves"
+            else:
+                hint = ""
             raise InputError(f"there is no setting {name!r}{hint}")
         if name not in ROUTES[route]:
             raise InputError(f"{route} does not use the setting {name!r}")
@@ -137,6 +152,7 @@ def check_certificate(settings: Settings) -> None:
 
 
 def _whole(value: object, least: int, end: int) -> bool:
+    """Whether this is a whole number, at least `least` and below `end`."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < end
 
 
