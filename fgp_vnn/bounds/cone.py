@@ -1,7 +1,7 @@
 """Which neurons and inputs the outputs of a network or of a map depend on.
 
 A neuron of a convolution reads a patch of the image. A network cut down to the patch of a few
-neighbours is a small part of the whole, and its bundles cost as much less to bound.
+neighbours is a small part of the whole, and its bundles cost little to bound.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from fgp_vnn.strategy import Ascent, Slopes
 # Takes a layer, some of its neurons [m], and for each earlier layer the slopes [2 m, n_k] that gave
 # the lower bounds of z, then those of -z.
 KeepSlopes = Callable[[int, Tensor, Sequence[Tensor]], None]
-Shown = TypeVar("Shown")  # what proves bounds
+Proof = TypeVar("Proof")  # of bounds: slopes, or bundles that cover the domain
 
 
 def refine_layers(
@@ -58,19 +58,19 @@ def with_pieces(
     bounds: LayerBounds,
     k: int,
     pieces: Sequence[Tensor],
-    found: Iterable[tuple[Tensor, Shown] | None],
-    keep: Callable[[int, Tensor, Shown], None] | None,
+    found: Iterable[tuple[Tensor, Proof] | None],
+    keep: Callable[[int, Tensor, Proof], None] | None,
 ) -> LayerBounds:
     """Copy with tighter bounds of layer k, over one domain. For each piece of its neurons [m],
-    `found` has proved lower bounds [2 m] of z, then of -z, and what proves them, which `keep`
-    receives; it has None once time is up."""
+    `found` has proved lower bounds [2 m] of z, then of -z, and their proof, which `keep` receives;
+    None once time is up."""
     lower, upper = bounds.lower[k].clone(), bounds.upper[k].clone()
     for neurons, result in zip(pieces, found, strict=True):
         if result is None:
             break
-        least, shown = result
+        least, proof = result
         if keep is not None:
-            keep(k, neurons, shown)
+            keep(k, neurons, proof)
         low, high = least.chunk(2)
         lower[0, neurons] = torch.maximum(lower[0, neurons], low)
         upper[0, neurons] = torch.minimum(upper[0, neurons], -high)

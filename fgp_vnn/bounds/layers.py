@@ -154,8 +154,8 @@ class LayerBounds:
         return found
 
     def joined(self, batch: int) -> tuple[Tensor, Tensor]:
-        """The lower and the upper bounds [batch, neurons] of all layers, of which there are some,
-        side by side."""
+        """The lower and the upper bounds [batch, neurons] of all layers side by side; there must be
+        at least one layer."""
         sides = (self.lower, self.upper)
         lower, upper = (torch.cat([part.expand(batch, -1) for part in s], -1) for s in sides)
         return lower, upper

@@ -168,7 +168,7 @@ class BestFirst:
         that it closes, and bound those with neuron -1 again instead."""
         done = self.goal.done(batch)
         if done is None:
-            self._process(_halved(batch, neuron, where))
+            self._process(_split(batch, neuron, where))
             return
         flags = done, ~done & (neuron < 0), ~done & (neuron >= 0)
         closed, *counted = read((batch.share * done).sum(), *(flag.sum() for flag in flags))
@@ -179,7 +179,7 @@ class BestFirst:
         parts = [batch.at(again)] if len(again) else []
         if len(split):
             some = None if where is None else Cut(*(part[split] for part in where))
-            parts.append(_halved(batch.at(split), neuron[split], some))
+            parts.append(_split(batch.at(split), neuron[split], some))
         if parts:
             self._process(_joined(parts))
 
@@ -237,7 +237,7 @@ def _joined(parts: list[Batch]) -> Batch:
     return Batch(Bundles.joined([part.bundles for part in parts]), level, share, held)
 
 
-def _halved(batch: Batch, neuron: Tensor, where: Cut | None) -> Batch:
+def _split(batch: Batch, neuron: Tensor, where: Cut | None) -> Batch:
     """Both children of each bundle: first all with their neuron [bundles] off, then all on."""
     held = {name: torch.cat([part, part]) for name, part in batch.held.items()}
     level, share = batch.level.repeat(2), batch.share.repeat(2) / 2

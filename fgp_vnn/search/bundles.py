@@ -130,8 +130,8 @@ def context_and_root(
     score: Score = find_rule(neuron_rules, neurons.rule)
     if query.network.device.type != "cpu":
         ascent = ascent.on_device()
-    how = ascent, neurons.candidates, score
-    context = BundleContext(query, bounds, rows, query.coarse(), budget, *how)
+    coarse, candidates = query.coarse(), neurons.candidates
+    context = BundleContext(query, bounds, rows, coarse, budget, ascent, candidates, score)
     slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)

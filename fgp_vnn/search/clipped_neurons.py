@@ -13,8 +13,8 @@ clipped too, in every open bundle. Bundles and seconds of a search before | afte
     safenlp, 119 neurons, 30 inputs           26,325 in 5.5 | 1,863 in 1.2
     safenlp, 125 neurons, 30 inputs         200,000 in 60, open | 8,836 in 3.6
     a random network of 30 inputs                1,373 in 1.4 | 468 in 1.0
-    two of 100 inputs                        36,003 in 14.1 | 9,244 in 5.4
-                                      36,600 in 15, open | 30,907 in 15.0
+    one of 100 inputs                        36,003 in 14.1 | 9,244 in 5.4
+    another of 100 inputs              36,600 in 15, open | 30,907 in 15.0
 """
 
 from __future__ import annotations

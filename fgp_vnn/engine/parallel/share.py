@@ -22,9 +22,9 @@ def run_shared(problem: Problem, search: Divisible, rival: Divisible | None = No
     """Run a search of a problem to its end, or until its budget is spent and no end is near.
 
     A search that ends soon never starts a second process. Records that workers leave open, because
-    they died or failed, are searched in this process. If there is a rival, a search that is
-    resumed afterwards, this one stops when it is expected to take longer, after a first look; while
-    no end of it is in sight, only if the rival is expected to end in time.
+    they died or failed, are searched in this process. A rival is a search that is resumed
+    afterwards: after a first look, this search stops if it is expected to take longer than the
+    rival. While no end of it is in sight, it stops only if the rival is expected to end in time.
     """
     numbers, turn = problem.strategy.crew, _Turn(problem, search, rival)
     may_share = problem.staff is not None or (problem.jobs > 1 and can_fork())
@@ -56,7 +56,7 @@ class _Turn:
     def __init__(self, problem: Problem, search: Divisible, rival: Divisible | None) -> None:
         self.stopped = False  # before its budget was spent
         self._problem, self._search, self._numbers = problem, search, problem.strategy.crew
-        self._rival = math.inf if rival is None else rival.left.seconds
+        self._rival_seconds = math.inf if rival is None else rival.left.seconds
         self._look = time.monotonic() + problem.budget.share(self._numbers.look).left()
         self._forecast, self._near, self._told = Forecast(), math.inf, time.monotonic()
 
@@ -72,7 +72,7 @@ class _Turn:
         moved_away = left.bounds > numbers.worse * self._near
         # Without an end in sight, only a rival that ends in time is the better choice.
         most = left.seconds if left.in_sight else self._problem.budget.share(1.0).left()
-        behind = now > self._look and self._rival < most
+        behind = now > self._look and self._rival_seconds < most
         self.stopped = self.stopped or moved_away or behind
         return self.stopped or search.enough()
 

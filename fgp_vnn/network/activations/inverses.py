@@ -36,6 +36,10 @@ def _tan_slope(z: Tensor) -> Tensor:
     return 1 + t * t
 
 
+def _acosh_slope(z: Tensor) -> Tensor:
+    return 1 / torch.sqrt((z - 1) * (z + 1))
+
+
 def _asin_slope(z: Tensor) -> Tensor:
     return 1 / torch.sqrt((1 - z) * (1 + z))
 
@@ -47,6 +51,6 @@ ATANH = _turning("Atanh", torch.atanh, lambda z: 1 / ((1 - z) * (1 + z)), 1, 1 -
 ASIN = _turning("Asin", torch.asin, _asin_slope, 1, 1.0)
 ACOS = _turning("Acos", torch.acos, lambda z: -_asin_slope(z), -1, 1.0)
 COSH = of_piece("Cosh", relative(1, torch.cosh, torch.sinh), (1.0, inf))
-_ACOSH = relative(-1, torch.acosh, lambda z: 1 / torch.sqrt((z - 1) * (z + 1)), 16, (1.0, inf))
-ACOSH = of_piece("Acosh", _ACOSH, (0.0, inf), (1.0, inf))
+_ACOSH = relative(-1, torch.acosh, _acosh_slope, count=16, ends=(1.0, inf))
+ACOSH = of_piece("Acosh", _ACOSH, range=(0.0, inf), domain=(1.0, inf))
 INVERSES = (SINH, TAN, ASINH, ATANH, ASIN, ACOS, COSH, ACOSH)

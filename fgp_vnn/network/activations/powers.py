@@ -23,17 +23,21 @@ _LEAST = 1e-300  # smallest argument of functions without a value or derivative 
 _RIGHT, _LEFT = (0.0, inf), (-inf, 0.0)
 
 
+def _sqrt_slope(z: Tensor) -> Tensor:
+    return 0.5 / torch.sqrt(z)
+
+
 def _inverse_slope(z: Tensor) -> Tensor:
     return -1 / (z * z)
 
 
 _SQUARE = relative(1, torch.square, lambda z: 2 * z, touch=lambda d: d / 2)
-_LOG = relative(-1, torch.log, torch.reciprocal, 8, _RIGHT, torch.reciprocal)
-_SQRT = relative(-1, torch.sqrt, lambda z: 0.5 / torch.sqrt(z), 8, _RIGHT, lambda d: 0.25 / (d * d))
+_LOG = relative(-1, torch.log, torch.reciprocal, ends=_RIGHT, touch=torch.reciprocal)
+_SQRT = relative(-1, torch.sqrt, _sqrt_slope, ends=_RIGHT, touch=lambda d: 0.25 / (d * d))
 EXP = of_piece("Exp", relative(1, torch.exp, torch.exp, touch=torch.log), (0.0, inf))
 SQUARE = of_piece("Square", _SQUARE, (0.0, inf))
 LOG = of_piece("Log", _LOG, domain=(_LEAST, inf))
-SQRT = of_piece("Sqrt", _SQRT, (0.0, inf), (0.0, inf))
+SQRT = of_piece("Sqrt", _SQRT, range=(0.0, inf), domain=(0.0, inf))
 # Both pieces end at 0. One of them is concave for lower lines, the other for upper lines: its value
 # at the end 0 is infinite, so its offset is not finite, and an interval with 0 in it has no bounds.
 RECIPROCAL = Curve(
@@ -117,4 +121,4 @@ def _real_power(p: float) -> Curve:
 
     curvature = 1 if p > 1 or p < 0 else -1
     piece = Piece(curvature, value, slope, 16, size, slope_size, start=0.0)
-    return of_piece("Pow", piece, (0.0, inf), (_LEAST, inf), key=(p,))
+    return of_piece("Pow", piece, range=(0.0, inf), domain=(_LEAST, inf), key=(p,))

@@ -136,7 +136,7 @@ def _check_fixed(model: ModelProto) -> None:
     false = set(_false_constants(model.graph))
     for graph in (model.graph, *model.functions):
         for node in nodes_in(graph):
-            check_random(node, false.__contains__)
+            check_random(node, lambda name: name in false)
 
 
 def _false_constants(graph: GraphProto) -> Iterator[str]:
