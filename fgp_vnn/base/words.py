@@ -32,5 +32,5 @@ def either(names: Iterable[str]) -> str:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """A hint such as "; did you mean 'x'?" for an unknown name; empty if no name is close."""
-    close = get_close_matches(name, list(known), 1)
+    close = get_close_matches(name, list(known), 1, cutoff=0.7)
     return f"; did you mean {close[0]!r}?" if close else ""

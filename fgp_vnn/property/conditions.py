@@ -85,7 +85,7 @@ class Condition:
 
 def property_of(inputs: Condition, unsafe: Condition) -> Property:
     """The property that an input breaks if it meets `inputs` and its output meets `unsafe`."""
-    for what, given in (("inputs", inputs), ("unsafe", unsafe)):
+    for what, given in (("unsafe", unsafe), ("inputs", inputs)):
         if not isinstance(given, Condition):
             pair = ", a pair (lower, upper) or a Ball" if what == "inputs" else ""
             name = type(given).__name__

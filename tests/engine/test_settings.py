@@ -76,9 +76,10 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_one_that_was_meant(
         make_settings(route, {name: 1})
 
 
-def test_a_setting_like_no_other_is_refused_without_a_suggestion() -> None:
-    with pytest.raises(InputError, match=r"no setting 'quuux'$"):
-        make_settings("verify", {"quuux": 1})
+@pytest.mark.parametrize("name", ["quuux", "epsilon"])
+def test_a_setting_like_no_other_is_refused_without_a_suggestion(name: str) -> None:
+    with pytest.raises(InputError, match=f"no setting '{name}'$"):
+        make_settings("verify", {name: 1})
 
 
 def test_an_option_of_a_call_is_not_taken_for_a_misspelt_setting() -> None:

@@ -13,6 +13,7 @@ import vnnlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import VERSIONS, Version
 from fgp_vnn.property.conditions import Condition, Space, any_of, property_of
@@ -145,7 +146,8 @@ def test_sums_and_matrix_products_are_exact() -> None:
         (lambda: np.zeros(3) >= X, "do not fit together"),
         (lambda: float("nan") >= X, "finite"),
         (lambda: space_variables(Space((2,), (1,)))[0][0] + Y[0], "different networks"),
-        (lambda: property_of(in_box(), cast(Condition, True)), "a condition on variables"),
+        (lambda: property_of(in_box(), cast(Condition, True)), "unsafe is a condition"),
+        (lambda: fgp_vnn.property_of(([0], [1]), cast(Condition, True)), "unsafe is a condition"),
         (lambda: any_of([]), "any_of needs at least one condition"),
         (lambda: any_of([cast(Condition, True)]), "any_of takes conditions"),
     ],
