@@ -20,6 +20,8 @@ def one_line(error: BaseException | str) -> str:
 
 def os_reason(error: BaseException) -> str:
     """The system's message about a failure, without the name of the file."""
+    if isinstance(error, FileExistsError):  # of a folder to be made
+        return "a file has this name"
     return getattr(error, "strerror", None) or one_line(error)
 
 

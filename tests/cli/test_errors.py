@@ -237,6 +237,14 @@ def test_a_name_that_begins_as_a_list_of_networks_is_a_file(
     assert "unsat" in said or "supported" in said
 
 
+def test_a_file_in_the_place_of_a_folder_is_said_to_be_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").write_text("mine")
+    assert main(["demo", "--files", str(tmp_path / "out")]) == 2
+    one_clear_line(capsys.readouterr().err, ("out", "cannot be written", "a file has this name"))
+
+
 def test_an_unwritable_folder_is_refused(tmp_path: Path, warm_command: list[str]) -> None:
     folder = tmp_path / "closed"
     folder.mkdir()
