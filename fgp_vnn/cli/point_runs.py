@@ -55,7 +55,11 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
         "none)",
     )
     add("--resume", action="store_true", help="continue an existing --output file (default: off)")
-    add("--json", action="store_true", help="print the summary as JSON (default: as text)")
+    add(
+        "--json",
+        action="store_true",
+        help="print the summary and all results as JSON (default: as text)",
+    )
 
 
 def check_point_arguments(args: argparse.Namespace) -> None:

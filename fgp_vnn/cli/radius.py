@@ -164,7 +164,8 @@ def finish(
     """Print the summary, and write the plot and the report."""
     radii = [read_row(row) for row in rows]
     summary = summarise_radii(radii, args.max)
-    print(json.dumps(summary) if args.json else describe_radii(summary), flush=True)
+    whole = summary | {"results": rows}
+    print(json.dumps(whole) if args.json else describe_radii(summary), flush=True)
     if not rows or (args.plot is None and args.report is None):
         return
     from fgp_vnn.report.figures import PAPER

@@ -68,6 +68,7 @@ def test_rows_hold_the_bounds_their_evidence_and_the_settings(
     summary = json.loads(capsys.readouterr().out)
     rows = read(output)
     assert summary["points"] == len(rows) == POINTS
+    assert [row["lower"] for row in summary["results"]] == [float(row["lower"]) for row in rows]
     x = np.load(points)["x"]
     for row in rows:
         assert 0 <= float(row["lower"]) <= 0.5
