@@ -145,6 +145,8 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
     search = BestFirst(goal, frontier, bundles_at_once(context, neurons.batch))
 
     def run(most: float) -> Tensor:
+        """Lower bounds [rows] once `most` bundles are bounded, if the search has not ended then."""
+
         def enough() -> bool:
             hear(goal.least(frontier))
             return budget.expired() or search.bundles >= most
