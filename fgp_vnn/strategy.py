@@ -94,7 +94,7 @@ class Attack:
 
     quick: Descent = Descent(restarts=1, steps=6)  # before any bound
     long: Descent = Descent(restarts=8, steps=25)  # if plain bounds leave the query open
-    # Of the remaining time, at most: on a network like VGG16 the first took 32 s of 30 without.
+    # Largest shares of the time left: without them the first took 32 s of a limit of 30 (VGG16).
     shares: tuple[float, float] = (0.1, 0.3)
     # Between batches of boxes, from points of open ones. Counterexamples per second on ACAS Xu 1_2
     # | 5_3 prop_2 | 1_9 prop_7: with 8 steps 62 | 2 | 19, with 12 53 | 4 | 14, with 5 49 | 3 | 32.
@@ -190,7 +190,7 @@ class Slopes:
     #   as `bundles`, 3 candidates: 869 in 8.8 s | 1931 in 6.3 s | 2040 in 8.1 s
     #   6 of these steps, 3 candidates: 863 in 5.1 s | 1919 in 6.2 s | 1982 in 9.3 s
     #   6 of these steps, 1 candidate: 860 in 4.4 s | 1907 in 4.7 s | 2008 in 6.6 s
-    # With few steps where many neurons are closed, one that is above 0 in all regions gets no sign.
+    # With few steps where many neurons are closed, one above 0 in all regions may get no sign.
     signs: Ascent = Ascent(
         steps=16, rate=0.2, decay=0.9, beta_rate=0.5, looks=True, few=6, many=0.6
     )
@@ -288,7 +288,7 @@ class Neurons:
     # A bundle below 0 by x is bounded once more if clipping promises a rise of more than this
     again: float = 0.3  # times x; with infinity | 0.3 one of oval21 takes 198 | 60 bundles
     near: float = 0.05  # bundles are clipped if below 0 by at most this part of their range [-]
-    low: int = 200  # inputs up to which all are clipped, the first layer too; `clipped_neurons`
+    low: int = 200  # inputs up to which all bundles and layers are clipped: `clipped_neurons`
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 
 
@@ -385,13 +385,13 @@ class Inputs:
     mixing: int = 16  # rounds of weighing a conjunction's rows against each other [a 1.01 1.08]
     # learning rate of the first round; it falls with the square root of the round [a 0.80 1.15]
     mixing_rate: float = 4.0
-    every: float = 0.1  # part of a sum's loss that each row counts with [sat_relu: 95; 0: 25,465]
+    every: float = 0.1  # share of a sum's loss that each row gets [sat_relu: 95 boxes; 0: 25,465]
     moves: float = 0.01  # of a neuron's range: slopes that move it less may be noise [a 1.00 1.00]
     corners: float = 1e-3  # weight of an input's reach, beside the loss [a 1.08 1.17]
     # The same in smooth networks: 24 boxes of lsnc_relu take 9,120 more with 1e-3, 7,504 with 0.1
     smooth_corners: float = 0.1
     # Slopes are taken off the centre by this fraction of the radius: at a kink there are none. If
-    # inputs have a kink at the centre, 31 boxes, over 300,000 with 0
+    # inputs have a kink at the centre, 31 boxes, over 300,000 with 0.
     aside: float = 1e-3
     small: float = 2.0**-10  # of the root's sides, below which a box may be walked through [-]
     smallest: float = 2.0**-20  # below which it is, whatever is unstable in it [-]
@@ -441,7 +441,7 @@ class Sharing:
     soon: float = 0.3
     # until the work left is so many times the forecast: one of oval21 (9916) went on for 75 s
     worse: float = 3.0
-    look: float = 0.05  # of the time left: then the slower of two stops [safenlp: 4 s; else 12 s]
+    look: float = 0.05  # of the time left, before a search gives way [safenlp: 4 s, without 12 s]
     restarts: int = 8  # processes that are replaced after they have died [-]
 
 
