@@ -274,7 +274,7 @@ class _Points:
     def counted(self) -> Iterator[Callable[[Any], None]]:
         """Yield a function that records an answer and updates the progress display."""
         counting = counted(len(self.given.points), self.shown, self.given.single)
-        with counting as done, torch.inference_mode():
+        with counting as done, torch.no_grad():  # a program is pulled back by torch.autograd
 
             def add(answer: Any) -> None:
                 self.answers.append(answer)

@@ -208,7 +208,7 @@ class _Question:
             left = len(sets) - number
             budget = self.budget if left == 1 else self.budget.share(1 / left)
             domain = one.domain.to(device, torch.float64)
-            with torch.inference_mode():
+            with torch.no_grad():  # a program is pulled back by torch.autograd
                 lows = find_lows(rows, domain, self.method, gap, budget, self.settings, hear)  # type: ignore[arg-type]
             found.append((lows, one))
         return found

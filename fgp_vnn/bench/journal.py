@@ -138,7 +138,7 @@ def read_records(folder: Path) -> list[Record]:
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            records.append(record_from_dict(json.loads(line)))
+            records.append(record_from_dict(dict(json.loads(line))))
         except (ValueError, TypeError) as error:
             raise InputError(f"{path}:{number}: not a result: {error}") from error
     return records

@@ -16,7 +16,7 @@ from fgp_vnn.api.certify import Certifier
 from fgp_vnn.attack.ball_judge import within
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Norm, Robustness
-from fgp_vnn.network import Dense, Network
+from fgp_vnn.network import Dense, Network, load_network
 from fgp_vnn.strategy import Strategy, Walk
 from radius_check import case
 from tests.helpers.small_networks import random_network, random_point, save_onnx
@@ -190,3 +190,14 @@ def test_an_option_that_does_not_exist_is_refused_by_name(ask: str) -> None:
     size = {} if ask == "radius" else {"epsilon": 0.1}
     with pytest.raises(InputError, match="clpi"):
         getattr(certifier, ask)(np.zeros(2), **size, clpi=(0, 1))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_program_is_as_robust_as_its_matrices(norm: Norm, tmp_path: Path) -> None:
+    path = save_onnx(random_network((4, 5, 3), 0), tmp_path / "m.onnx")
+    programs, matrices = load_network(path, dense_entries=0), load_network(path)
+    assert not any(isinstance(affine, Dense) for affine in programs.network.maps)
+    x = np.zeros(programs.input_shape)
+    found, other = (Certifier.of(one) for one in (programs, matrices))
+    assert found.certify(x, norm, epsilon=0.1).status == other.certify(x, norm, epsilon=0.1).status
+    assert found.radius(x, norm).lower > 0

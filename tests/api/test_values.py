@@ -17,7 +17,7 @@ import torch
 import fgp_vnn
 import values_check
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.network import Dense, Network
+from fgp_vnn.network import Dense, Network, load_network
 from tests.helpers.small_networks import random_network, random_point, save_onnx
 
 METHODS = ("plain", "optimised", "split")
@@ -34,6 +34,16 @@ def test_maxima_and_ranges_agree_with_the_exact_oracle(number: int) -> None:
     assert exact is not None
     faults, tight = values_check.faults(made, exact, 120, 1e-4)
     assert not faults and tight
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_values_of_a_program_are_those_of_its_matrices(method: str, tmp_path: Path) -> None:
+    path = save_onnx(random_network((4, 5, 3), 0), tmp_path / "m.onnx")
+    programs, matrices = load_network(path, dense_entries=0), load_network(path)
+    assert not any(isinstance(affine, Dense) for affine in programs.network.maps)
+    sides = (np.zeros(programs.input_shape), np.ones(programs.input_shape))
+    found, other = (fgp_vnn.bounds(one, sides, method=method) for one in (programs, matrices))
+    np.testing.assert_allclose(found.lower, other.lower, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(

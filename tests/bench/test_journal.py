@@ -52,11 +52,12 @@ def test_zeros_after_a_power_cut_are_cut_off(tmp_path: Path) -> None:
         assert list(journal.records.values()) == [record(1)]
 
 
-def test_a_broken_line_in_the_middle_is_refused_and_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["{}", "[]", "null", "3"])
+def test_a_broken_line_in_the_middle_is_refused_and_left_alone(line: str, tmp_path: Path) -> None:
     with open_journal(tmp_path, SETTINGS) as journal:
         journal.append(record(1))
     path = tmp_path / "results.jsonl"
-    broken = "{}\n" + path.read_text()
+    broken = f"{line}\n{path.read_text()}"
     path.write_text(broken)
     with (
         pytest.raises(InputError, match=r"results.jsonl:1: not a result"),

@@ -124,6 +124,18 @@ def test_an_offset_before_a_product_is_a_sum(kind: str, sign: int, tmp_path: Pat
     assert 0 < off <= Fraction(unit(torch.float64).share(first.operations) * none)
 
 
+@pytest.mark.parametrize(("kind", "times"), [("Add", 2), ("Sub", 0)])
+def test_a_value_that_is_added_to_itself_counts_twice(
+    kind: str, times: int, tmp_path: Path
+) -> None:
+    b = Builder([1, 2])
+    t = b.op("MatMul", "x", b.const([[1.0, 2.0], [3.0, 4.0]]))
+    t = b.op("MatMul", b.op(kind, t, t), b.const([[1.0], [1.0]]))
+    only = load_network(b.save(tmp_path / "m.onnx", t)).network.output
+    (row,) = only.adjoint(torch.ones(1, 1, dtype=torch.float64))
+    assert row.tolist() == [[3.0 * times, 7.0 * times]]
+
+
 def test_a_chain_of_selections_costs_hardly_more_than_its_entries(tmp_path: Path) -> None:
     """Two inputs, 40 pieces, 1600 copies of them: terms that counted every column were 800 times
     the entries."""

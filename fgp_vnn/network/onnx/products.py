@@ -31,11 +31,15 @@ def factors_of(graph: CutGraph, cut: AffinePart) -> list[Tensor]:
             if matrix is None:
                 return []
             factors.insert(0, matrix)
-        elif kind(node) not in RESHAPES and not (
-            kind(node) in ("Add", "Sub") and node.args[0] in varying and _size(node) == size
-        ):
+        elif kind(node) not in RESHAPES and not _adds_constant(node, varying[0]):
             return []
     return factors
+
+
+def _adds_constant(node: fx.Node, varying: fx.Node) -> bool:
+    """Whether a node adds a constant to a value, which keeps its size, or subtracts one."""
+    first, *others = node.args if kind(node) in ("Add", "Sub") else (None,)
+    return first is varying and varying not in others and _size(node) == _size(varying)
 
 
 def _matrix(module: fx.GraphModule, node: fx.Node, size: int) -> Tensor | None:
