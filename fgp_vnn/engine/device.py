@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import torch
 
 from fgp_vnn.base.deferred import load_deferred
 from fgp_vnn.base.errors import InputError
 
+_ONEDNN = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")  # variables that it reads
+
 
 def pick_device(name: str, precision: str) -> torch.device:
     """The device of that name; `auto` is the GPU if there is one, else the CPU.
 
-    Switches TensorFloat-32 off: proofs rely on full float32 precision. For another device than the
-    CPU, loads what the start of the command has deferred.
+    Switches formats that are shorter than float32 off. For another device than the CPU, loads what
+    the start of the command has deferred.
     """
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    _use_whole_floats()
     device = _available(name, precision)
     if device.type != "cpu":  # deferring was tried on the CPU only
         load_deferred()
     return device
+
+
+def _use_whole_floats() -> None:
+    """Compute float32 products in float32, not in TensorFloat-32 or bfloat16, whatever the caller's
+    settings: proofs rely on it."""
+    for variable in _ONEDNN:
+        if os.environ.get(variable, "STRICT").upper() != "STRICT":
+            raise InputError(f"unset {variable}: proofs rely on products in full float32")
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    for backend in (torch.backends.cuda, torch.backends.cudnn, torch.backends.mkldnn):
+        for kind in ("matmul", "conv", "rnn"):
+            products: Any = getattr(backend, kind, None)
+            if hasattr(products, "fp32_precision"):  # from torch 2.9 on, beside the settings above
+                products.fp32_precision = "ieee"
 
 
 def _available(name: str, precision: str) -> torch.device:

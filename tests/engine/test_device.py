@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -22,8 +25,49 @@ def test_a_device_without_float64_is_refused_in_float64() -> None:
         pick_device("mps", "float64")
 
 
-def test_shortened_floats_are_switched_off() -> None:
-    torch.backends.cudnn.allow_tf32 = True
-    pick_device("cpu", "float64")
-    assert not torch.backends.cudnn.allow_tf32
-    assert not torch.backends.cuda.matmul.allow_tf32
+SHORTENED = {
+    "by the old switches": """
+backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = True""",
+    "by one word": """
+torch.set_float32_matmul_precision('medium')""",
+    "everywhere": """
+backends.fp32_precision = 'tf32'""",
+    "each": """
+for part in (cuda.matmul, cudnn.conv, cudnn.rnn):
+    part.fp32_precision = 'tf32'
+for part in (mkldnn.matmul, mkldnn.conv):
+    part.fp32_precision = 'bf16'""",
+}
+BEGIN = """
+import torch
+from torch import backends
+from torch.backends import cuda, cudnn, mkldnn
+"""
+END = """
+from fgp_vnn.engine.device import pick_device
+pick_device('cpu', 'float64')
+print(torch.get_float32_matmul_precision(), cuda.matmul.allow_tf32, cudnn.allow_tf32)
+for part in (cuda.matmul, cudnn.conv, mkldnn.matmul, mkldnn.conv):
+    print(part.fp32_precision)
+"""
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="since torch 2.9")
+@pytest.mark.parametrize("how", SHORTENED)
+def test_shortened_floats_are_switched_off(how: str) -> None:
+    """In a process of its own, because the settings hold for all of it."""
+    code = BEGIN + SHORTENED[how] + END
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["highest", "False", "False", *4 * ["ieee"]]
+
+
+@pytest.mark.parametrize("mode", ["BF16", "any", "STRICT"])
+def test_a_variable_that_shortens_floats_is_refused(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONEDNN_DEFAULT_FPMATH_MODE", mode)
+    if mode == "STRICT":
+        pick_device("cpu", "float64")
+        return
+    with pytest.raises(InputError, match="unset ONEDNN_DEFAULT_FPMATH_MODE"):
+        pick_device("cpu", "float64")
