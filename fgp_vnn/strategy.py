@@ -431,16 +431,16 @@ class Sharing:
     # A search expected to give up within so many seconds is not shared any more: a short search of
     # mnist_fc 256x6 (prop_10) took 1.0 s alone, and 1.3 s with two processes.
     ending: float = 1.0
-    # Seconds after which a process reports its open records, so that less is lost if it dies [-]
-    turn: float = 2.0
+    turn: float = 2.0  # seconds between reports of open records: less is lost if it dies [-]
     telling: float = 0.02  # fraction of its time that these reports may take, at most [-]
     least_work: float = 0.15  # seconds of independent work from which a process pays [-]
     pause: float = 0.1  # seconds between two looks at the clock, and notes of how much is open [-]
     tell: float = 2.0  # seconds between two forecasts that are shown [-]
-    # of the time left: a search that is expected to end in half of that share continues [-]
-    soon: float = 0.3
-    # until the work left is so many times the forecast: one of oval21 (9916) went on for 75 s
-    worse: float = 3.0
+    soon: float = 0.3  # of the time left: a search that should end in half of it continues [-]
+    worse: float = 3.0  # until so many times its forecast is left: oval21 9916 took 75 s more
+    # A search with a limit stops after so many parts if so many times the limit are expected, and
+    # the rest would take this part of the time so far: oval21 9931 took 89 s of a core, so 51
+    doubt: tuple[int, float, float] = (500, 50.0, 0.1)
     look: float = 0.05  # of the time left, before a search gives way [safenlp: 4 s, without 12 s]
     restarts: int = 8  # processes that are replaced after they have died [-]
 

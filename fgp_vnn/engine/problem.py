@@ -69,13 +69,18 @@ class Problem:
             self.strategy = replace(self.strategy, slopes=self.strategy.slopes.storable())
 
     @property
+    def spent(self) -> float:
+        """Seconds since the work on the problem began."""
+        return time.perf_counter() - self.begun
+
+    @property
     def spread(self) -> Spread:
         """Runs independent pieces of work on several processes: right away if the problem has taken
         a while, else starting with the first batch that is expected to take long."""
         numbers = self.strategy.crew
         if self.jobs < 2 or not can_fork():
             return ALONE
-        tiny = time.perf_counter() - self.begun < numbers.alone[0]
+        tiny = self.spent < numbers.alone[0]
         return ForkedSpread(self.jobs, numbers.least_work, rate=0.0 if tiny else math.inf)
 
     def spread_out(self, work: Callable[[Spread], Led]) -> Led:

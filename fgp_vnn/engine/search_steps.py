@@ -12,7 +12,7 @@ from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, inputs_after_neurons, refine
+from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, inputs_after_neurons
 from fgp_vnn.engine.linearised import nearly_affine
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
@@ -215,7 +215,6 @@ def _sharpen_once(problem: Problem, turn: Turn, patience: Budget) -> list[int]:
         query, bounds, strategy = problem.query, problem.bounds, problem.strategy
         do = partial(sharpen_layers, query, bounds, turn, patience, strategy, keep)
         problem.bounds = problem.spread_out(do)
-        refine(problem, patience)
         return drop_and_bound(problem)
 
 

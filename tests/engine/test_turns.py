@@ -92,6 +92,21 @@ def test_a_search_whose_end_moves_away_does_not_go_on() -> None:
     assert asked.unfinished is not None and asked.unfinished.open
 
 
+@pytest.mark.parametrize(
+    ("doubt", "early"),
+    [((20, 0.0, 0.0), True), ((20, math.inf, 0.0), False), ((20, 0.0, math.inf), False)],
+)
+def test_a_search_that_its_limit_will_cut_off_may_give_up_early(
+    doubt: tuple[int, float, float], early: bool
+) -> None:
+    """If many times the limit is expected, and the rest of it takes more than a moment."""
+    asked = problem(0.0, 90)
+    asked.strategy = replace(asked.strategy, crew=Sharing(soon=0.0, doubt=doubt))
+    assert shortly(asked) is None
+    assert asked.unfinished is not None and asked.unfinished.open
+    assert asked.statistics["bundles"] in (range(20, 60) if early else range(90, 120))
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("most", "seconds"), [(60, None), (None, 0.5)])
 def test_what_is_told_last_is_open_in_the_verdict_too(

@@ -14,7 +14,7 @@ from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.processes import can_fork
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.search.forecast import Forecast
+from fgp_vnn.search.forecast import Forecast, Left
 from fgp_vnn.strategy import Sharing
 
 
@@ -58,7 +58,9 @@ class _Turn:
         self._problem, self._search, self._numbers = problem, search, problem.strategy.crew
         self._rival_seconds = math.inf if rival is None else rival.left.seconds
         self._look = time.monotonic() + problem.budget.share(self._numbers.look).left()
-        self._forecast, self._near, self._told = Forecast(), math.inf, time.monotonic()
+        self._forecast, self._near = Forecast(), math.inf
+        self._begun = self._told = time.monotonic()
+        self._before = search.bounded
 
     def over(self) -> bool:
         """Whether the search has had enough; each call adds its counts to the forecast, which is
@@ -73,8 +75,18 @@ class _Turn:
         # Without an end in sight, only a rival that ends in time is the better choice.
         most = left.seconds if left.in_sight else self._problem.budget.share(1.0).left()
         behind = now > self._look and self._rival_seconds < most
-        self.stopped = self.stopped or moved_away or behind
+        self.stopped = self.stopped or moved_away or behind or self._doubtful(left)
         return self.stopped or search.enough()
+
+    def _doubtful(self, left: Left) -> bool:
+        """Whether a search with a limit on its work is not expected to end within it, nor soon
+        after, and what is left of the limit takes more than a moment."""
+        search, limit = self._search, self._search.limit
+        least, times, moment = self._numbers.doubt
+        if not least <= search.bounded < limit or left.bounds <= times * limit:
+            return False
+        each = (time.monotonic() - self._begun) / max(search.bounded - self._before, 1)
+        return (limit - search.bounded) * each > moment * self._problem.spent
 
     def extend(self) -> bool:
         """Extend a search whose budget is spent, if it is expected to end soon, and sooner than at
