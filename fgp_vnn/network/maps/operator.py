@@ -46,7 +46,7 @@ class Operator(AffineMap):
     @cached_property
     def operations(self) -> int:
         """Roundings of a term. A sum has at most as many terms as there are weights per output (or
-        per input, when pulled back), or as a sum without weights reads; without a rule for each
+        per input, when pulled back), or as `Losses.summed` counts; without a rule for each
         module, also as many as the sources have entries. A node rounds at most three times beside
         its sum, as a normalisation does."""
         tensors = self.module.state_dict().values()
