@@ -21,7 +21,6 @@ from fgp_vnn.base.errors import (
 )
 from fgp_vnn.base.model_file import external_tensors, parse_model, read_model
 from fgp_vnn.network.model import Network
-from fgp_vnn.network.onnx.adjoint_check import check_adjoints
 from fgp_vnn.network.onnx.affinity import AFFINE, check_affine
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
@@ -121,7 +120,6 @@ def _load(
     _check_finite(graph)
     check_affine(graph)
     network, ends = normal_form(graph, dense_entries=dense_entries, watch=watch)
-    check_adjoints(network)
     output_shape = graph.shapes.get(written, (network.outputs,))
     x = sample(network.inputs)
     if points is not None and points.shape[1] == network.inputs:

@@ -1,11 +1,13 @@
-"""A program with another map's adjoint does not get through loading."""
+"""Matrices and programs that are not what the graph computes do not get through loading."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +15,8 @@ from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network import load_network
 from fgp_vnn.network.maps.normalisation import Normalisation
 from tests.helpers.network_models import Builder
+
+NORMAL_FORM = import_module("fgp_vnn.network.onnx.normal_form")
 
 
 def by_rules(b: Builder) -> str:
@@ -57,5 +61,43 @@ def test_a_wrong_adjoint_is_refused(
     monkeypatch.setattr(Normalisation, "pull", lambda self, rows: 1.001 * pull(self, rows))
     doubled: Callable[[Any], Any] = Doubled.apply
     monkeypatch.setattr(Normalisation, "forward", lambda self, x: doubled(forward(self, x)))
-    with pytest.raises(UnsupportedError, match="map 1 of the network"):
+    with pytest.raises(UnsupportedError, match="reads the input and is too large"):
         load_network(path, dense_entries=0)
+
+
+def chain(b: Builder, offset: float) -> str:
+    product = b.op("MatMul", b.op("MatMul", "x", b.random(4, 3)), b.const(np.eye(3)))
+    return str(b.op("Add", product, b.const(offset)))
+
+
+def filtered(b: Builder, offset: float) -> str:
+    return str(b.op("Conv", "x", b.random(2, 2, 3, 3), b.const([offset, offset])))
+
+
+@pytest.mark.parametrize(
+    ("network", "shape", "made"),
+    [(chain, (1, 4), "composed"), (filtered, (1, 2, 4, 4), "filter_matrices")],
+)
+@pytest.mark.parametrize("offset", [0.0, 1e16])
+def test_a_wrong_matrix_is_refused(
+    network: Callable[[Builder, float], str],
+    shape: tuple[int, ...],
+    made: str,
+    offset: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    b = Builder(shape)
+    path = b.save(tmp_path / "m.onnx", network(b, offset))
+    load_network(path)
+    make = getattr(NORMAL_FORM, made)
+
+    def spoilt(*given: Any) -> Any:
+        found = make(*given)
+        for matrix in found.values() if isinstance(found, dict) else [found]:
+            matrix[0, 1] *= 1 + 2.0**-30
+        return found
+
+    monkeypatch.setattr(NORMAL_FORM, made, spoilt)
+    with pytest.raises(UnsupportedError, match="reads the input, differs"):
+        load_network(path)
