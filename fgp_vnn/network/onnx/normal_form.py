@@ -37,13 +37,16 @@ def normal_form(
     """The network of a graph that `check_affine` accepts, and the tensors that its maps compute.
 
     Affine maps of up to `dense_entries` matrix entries are stored as matrices. `watch` is called
-    before each of them.
+    before each of them and within its check.
     """
     reader = _Reader(graph, dense_entries)
     maps: list[AffineMap] = []
     for end in reader.cuts.ends:
         watch()
-        maps.append(reader.affine_map(end))
+        affine = reader.affine_map(end)
+        if isinstance(affine, Operator):
+            check_adjoint(affine, watch)
+        maps.append(affine)
     *layers, output = maps
     activations = tuple(reader.cuts.activations)
     network = Network(tuple(layers), output, prod(graph.input_shape), activations)
@@ -122,9 +125,7 @@ class _Reader:
         bias = self._bias(cut)
         columns = sum(prod(self.cuts.shapes[s]) for s in cut.sources)
         if columns > _MOST_COLUMNS or bias.numel() * columns > self._dense_limit(cut):
-            program = self.operator(end)
-            check_adjoint(program)
-            return program
+            return self.operator(end)
         found = self._matrix(cut, bias)
         check_matrix(found, lambda values: self.cuts.at(self.cuts.module, cut, values))
         return found

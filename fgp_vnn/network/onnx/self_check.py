@@ -34,13 +34,16 @@ def check_matrix(found: Dense, graph: Callable[[Sequence[Tensor]], Tensor]) -> N
         )
 
 
-def check_adjoint(found: Operator) -> None:
-    """Refuse a program A if <A v, r> = <v, A' r> fails for random v and r."""
+def check_adjoint(found: Operator, watch: Callable[[], None] = lambda: None) -> None:
+    """Refuse a program A if <A v, r> = <v, A' r> fails for random v and r; `watch` is called before
+    the adjoint is run, and after it."""
     values = _values(found, [prod(shape) for shape in found.shapes])
     rows = _random(found.bias, found.outputs, 7)
     forward = (found.linear(values) * rows).sum(-1)
+    watch()
     pairs = zip(values, found.adjoint(rows), strict=True)
     backward = torch.stack([(value * pulled).sum(-1) for value, pulled in pairs]).sum(0)
+    watch()
     allowed = _allowed(found, values, found.outputs) * rows.abs()
     if bool(((forward - backward).abs() > allowed.sum(-1)).any()):
         raise UnsupportedError(
