@@ -203,6 +203,8 @@ CASES: list[Row] = [
     ("batch norm 1d", LINE, (9, 15), lambda b: b.op(
         "BatchNormalization", "x", b.random(4), b.random(4), b.random(4), b.positive(4),
         epsilon=0.1)),
+    ("batch norm, transposed", (1, 2, 1, 4), (15,), lambda b: b.op("Transpose", b.op(
+        "BatchNormalization", "x", b.random(2), b.random(2), b.random(2), b.positive(2)))),
     ("reduce sum", IMAGE, (8, 11), lambda b: b.op("ReduceSum", "x", axes=[-1, 1], keepdims=0)),
     ("reduce sum operand", IMAGE, (13, 21), lambda b: b.op("ReduceSum", "x", b.ints(-1, 1))),
     ("reduce sum of all", VECTOR, (13,), lambda b: b.op("ReduceSum", "x", keepdims=0)),

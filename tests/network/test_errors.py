@@ -144,6 +144,10 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
     ("training of a norm", lambda b: b.op("BatchNormalization", b.op(
         "Reshape", "x", b.ints(1, 1, 4)), *(b.positive(1) for _ in range(4)),
         outputs=3, training_mode=1)[0], ["BatchNorm"]),
+    ("a curve of constants", lambda b: b.op("Gemm", "x", b.op("Cos", b.op(
+        "Where", b.op("IsNaN", "x"), "x", b.random(1, 4))), transB=1), ["Cos", "constants"]),
+    ("a product of constants", lambda b: b.op("Gemm", b.random(1, 2), b.random(2, 4), "x"),
+        ["Gemm", "constants"]),
     ("slopes that vary", lambda b: b.op("PRelu", "x", "x"), ["PRelu", "not constant"]),
     ("clip the wrong way", lambda b: b.op(
         "Clip", "x", b.const(1.0), b.const(0.0)), ["Clip", "above"]),

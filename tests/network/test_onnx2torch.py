@@ -51,8 +51,8 @@ CONTRACTS = [
     Contract("Add", "OnnxBinaryMathOperation", constants=(_values(2, 1, 4),)),
     Contract("AveragePool", "AvgPool2d", attributes={"kernel_shape": [2, 2], "strides": [1, 2]}),
     Contract("AveragePool", "AvgPool1d", (1, 2, 6), attributes={"kernel_shape": [3]}),
-    Contract("BatchNormalization", "BatchNorm2d", constants=_BATCH_NORM),
-    Contract("BatchNormalization", "BatchNorm1d", (1, 2), constants=_BATCH_NORM),
+    Contract("BatchNormalization", "Normalisation", constants=_BATCH_NORM),
+    Contract("BatchNormalization", "Normalisation", (1, 2), constants=_BATCH_NORM),
     Contract("Concat", "OnnxConcat", constants=(_values(1, 1, 5, 4),), attributes={"axis": 1}),
     Contract(
         "Conv",

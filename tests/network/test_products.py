@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,14 +93,45 @@ def large_offset(b: Builder) -> tuple[str, Fraction, Fraction]:
     return b.op("Add", t, b.const([2.0**60])), 1 + Fraction(800, 2**53), Fraction(2**60)
 
 
-@pytest.mark.parametrize("made", [many_adds, large_offset])
+def copies(b: Builder) -> tuple[str, Fraction, Fraction]:
+    """A sum of copies of one entry, by a product with a vector."""
+    t = b.op("MatMul", b.op("Tile", "x", b.ints(1, 3001)), b.const([1.0] + [2.0**-53] * 3000))
+    return t, 1 + Fraction(3000, 2**53), Fraction(0)
+
+
+def copies_of_copies(b: Builder) -> tuple[str, Fraction, Fraction]:
+    """The same by two short sums, one after the other; all are one sum when pulled back."""
+    t = b.op("Reshape", b.op("Tile", "x", b.ints(1, 4096)), b.ints(64, 64))
+    t = b.op("MatMul", b.op("Mul", t, b.const(_small(4096).reshape(64, 64))), b.const(_ones(64)))
+    t = b.op("MatMul", b.op("Transpose", t), b.const(_ones(64)))
+    return t, 1 + Fraction(4095, 2**53), Fraction(0)
+
+
+def broadcast(b: Builder) -> tuple[str, Fraction, Fraction]:
+    """An entry that is multiplied by many numbers."""
+    t = b.op("Reshape", b.op("Mul", "x", b.const(_small(4096))), b.ints(64, 64))
+    t = b.op("MatMul", t, b.const(_ones(64)))
+    t = b.op("MatMul", b.op("Transpose", t), b.const(_ones(64)))
+    return t, 1 + Fraction(4095, 2**53), Fraction(0)
+
+
+def _ones(size: int) -> Any:
+    return np.ones((size, 1))
+
+
+def _small(size: int) -> Any:
+    return np.asarray([1.0] + [2.0**-53] * (size - 1))
+
+
+@pytest.mark.parametrize("entries", [2_000_000, 0])
+@pytest.mark.parametrize("made", [many_adds, large_offset, copies, copies_of_copies, broadcast])
 def test_what_loading_has_rounded_is_within_what_the_map_charges(
-    made: Callable[[Builder], tuple[str, Fraction, Fraction]], tmp_path: Path
+    made: Callable[[Builder], tuple[str, Fraction, Fraction]], entries: int, tmp_path: Path
 ) -> None:
     b = Builder([1, 1])
     t, weight, bias = made(b)
     path = b.save(tmp_path / "m.onnx", b.op("MatMul", b.op("Relu", t), b.const([[1.0]])))
-    first = load_network(path).network.layers[0]
+    first = load_network(path, dense_entries=entries).network.layers[0]
     one = torch.ones(1, dtype=torch.float64)
     ones, none = first.charge([one], 1.0).terms, first.charge([0 * one], 1.0).terms
     share = unit(torch.float64).share(first.operations)

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, fx, nn
 
 from fgp_vnn.network.maps.kinds import kind
+from fgp_vnn.network.maps.normalisation import Normalisation
 
 Shape = tuple[int, ...]
 SIGNS = {"Add": 1, "Sub": -1}  # of the second operand
 _MOVES = ("Identity", "Reshape")
 _RULED = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Pad")
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d)
-_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 class NoRuleError(Exception):
@@ -79,11 +79,8 @@ def pair(sizes: int | Sequence[int]) -> list[int]:
     return [sizes, sizes] if isinstance(sizes, int) else list(sizes)
 
 
-def pull_scaled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
-    """Apply the adjoint of a batch normalisation, whose linear part has no mean and no offset."""
-    scale = module.weight / (module.running_var + module.eps).sqrt()
-    result: Tensor = rows * scale.reshape(1, -1, *[1] * (len(shape) - 2))
-    return result
+def _pull_scaled(module: Normalisation, rows: Tensor, shape: Shape) -> Tensor:
+    return module.pull(rows)
 
 
 def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
@@ -99,9 +96,8 @@ def _rule(step: nn.Module) -> Callable[[Any, Tensor, Shape], Tensor] | None:
     (whose batch size is ignored); None if there is no rule for the step."""
     if isinstance(step, _CONVOLUTIONS):
         return _pull_convolved if amid_zeros(step) else None
-    if isinstance(step, _NORMS):
-        constant = not step.training and step.track_running_stats and step.affine
-        return pull_scaled if constant else None
+    if isinstance(step, Normalisation):
+        return _pull_scaled
     if isinstance(step, nn.AvgPool2d):
         return pull_pooled
     return _pull_padded if is_padding(step) else None

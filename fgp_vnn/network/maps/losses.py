@@ -21,6 +21,7 @@ from fgp_vnn.network.maps.kinds import kind
 _MOVES = {"Concat", "Gather", "Identity", "Pad", "Reshape", "Transpose"}
 _WEIGHS = {"Conv", "ConvTranspose", "MatMul"}
 _SUMS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum"}  # without weights
+_SPREADS = {"Add", "Div", "Mul", "Sub", "Where"}  # an operand of a smaller shape is read repeatedly
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Losses:
 
     forward: float  # error of each result
     backward: float  # error of a row that is pulled back, in addition to |row| times `forward`
-    summed: int  # entries that sums without weights read
+    summed: int  # terms of sums that no weight stands for, as `_summed` counts them
     exact: bool  # a term of a matrix entry is one constant of the file, or the product of two
 
     @classmethod
@@ -75,9 +76,26 @@ class _Run(fx.Interpreter):
         several = not isinstance(moved, Tensor)
         self.gone[node] = [part + own for part in moved] if several else moved + own
         self.backward += (2 * _total(size, Tensor.numel) + 2) * (values + lost)
-        if kind(node) in _SUMS:
-            self.summed += int(entries)
+        self.summed += self._summed(node, size, read)
         self.kinds += self._kind(node, len(read))
+
+    def _summed(self, node: fx.Node, size: Any, read: list[fx.Node]) -> int:
+        """The number of terms that a node sums without a weight for each, or with weights that
+        are no matrix; or, when rows are pulled back, of the copies that it makes of an entry."""
+        name = kind(node)
+        if name in _SUMS:
+            return sum(self.env[a].numel() for a in read)
+        if name in _SPREADS:
+            return sum(size.numel() // self.env[a].numel() - 1 for a in read)
+        if name == "Concat":
+            return len(node.args)
+        if name == "Gather":
+            index = self.env[node.args[1]]  # type: ignore[index]
+            return int(index.reshape(-1).bincount().max()) - 1
+        constants = [self.env[a] for a in node.all_input_nodes if a not in self.gone]
+        if name == "MatMul" and constants and constants[0].dim() != 2:
+            return int(constants[0].numel())
+        return 0
 
     def _kind(self, node: fx.Node, read: int) -> list[str]:
         """How a node computes matrix entries: [] if it moves them, else sum, product or other."""

@@ -46,15 +46,16 @@ class Operator(AffineMap):
     @cached_property
     def operations(self) -> int:
         """Roundings of a term. A sum has at most as many terms as there are weights per output (or
-        per input, when pulled back), or as a sum without weights reads; without a rule for each
-        module, also as many as the sources have entries."""
+        per input, when pulled back), or as `Losses.summed` counts; without a rule for each
+        module, also as many as the sources have entries. A node rounds at most three times beside
+        its sum, as a normalisation does."""
         tensors = self.module.state_dict().values()
         weights = [t for t in tensors if t.is_floating_point() and t.numel()]
         terms = sum(t.numel() // n for t in weights for n in (*t.shape[:2], *[1] * (not t.dim())))
         terms += self._losses.summed
         if self._batched is None:
             terms += sum(prod(shape) for shape in self.shapes)
-        return int(terms) + len(self.module.graph.nodes)
+        return int(terms) + 3 * len(self.module.graph.nodes)
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         return self._run(self.absolute, self._batched_absolute, values)

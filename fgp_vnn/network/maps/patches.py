@@ -25,9 +25,9 @@ from fgp_vnn.network.maps.batched import (
     pads,
     pair,
     pull_pooled,
-    pull_scaled,
 )
 from fgp_vnn.network.maps.kinds import kind
+from fgp_vnn.network.maps.normalisation import Normalisation
 
 Pair = tuple[int, int]
 
@@ -148,9 +148,9 @@ def _padded(module: Any, patch: Patches) -> Patches:
     return patch._replace(first=(patch.first[0] - top, patch.first[1] - left))
 
 
-def _scaled(module: Any, patch: Patches) -> Patches:
+def _scaled(module: Normalisation, patch: Patches) -> Patches:
     rows = patch.rows.flatten(0, 1).permute(0, 3, 1, 2)
-    scaled = pull_scaled(module, rows, (1, *rows.shape[1:])).permute(0, 2, 3, 1)
+    scaled = module.pull(rows).permute(0, 2, 3, 1)
     return patch._replace(rows=scaled.reshape(patch.rows.shape))
 
 
@@ -164,7 +164,7 @@ def _rule(step: nn.Module) -> Callable[[Any, Patches], Patches] | None:
     """The function that pulls patches back through a step; None if there is no rule for it."""
     if isinstance(step, nn.Conv2d):
         return _convolved
-    if isinstance(step, nn.BatchNorm2d):
+    if isinstance(step, Normalisation):
         return _scaled
     if isinstance(step, nn.AvgPool2d):
         return _pooled if pair(step.padding) == [0, 0] and not step.ceil_mode else None

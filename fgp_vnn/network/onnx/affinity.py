@@ -67,6 +67,8 @@ def check_affine(graph: Graph) -> None:
         raise UnsupportedError("the output does not depend on the input")
     for node in graph.nodes:
         varying = {i for i, name in enumerate(node.input) if name in variables}
+        if not varying and node.op_type in SMOOTH:  # its stand-in has other values
+            raise UnsupportedError(f"{label(node)} reads constants only, which is not supported")
         if not varying or node.op_type == "Relu" or (node.op_type in SMOOTH and varying == {0}):
             continue
         rule = AFFINE.get(node.op_type)
@@ -77,6 +79,8 @@ def check_affine(graph: Graph) -> None:
                 f"{label(node)} multiplies two values that both depend on the input, in a way that "
                 "is not supported"
             )
+        if rule.product and not {0, 1} & varying:
+            raise UnsupportedError(f"{label(node)} multiplies constants, which is not supported")
         if not varying <= rule.varying:
             raise UnsupportedError(
                 f"{label(node)} is supported only where nothing but its data depends on the input "

@@ -14,6 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from onnx import ModelProto, NodeProto
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from torch.fx import GraphModule
 
 from fgp_vnn.base.errors import UnsupportedError, one_line
 from fgp_vnn.network.maps.kinds import mark
+from fgp_vnn.network.maps.normalisation import Normalisation
 from fgp_vnn.network.onnx.affinity import AFFINE
 from fgp_vnn.network.onnx.graph import Graph, attributes, label
 
@@ -48,6 +50,8 @@ def convert(graph: Graph) -> GraphModule:
             setattr(module, node.name, _Reshape(graph.constants[node.input[1]].tolist()))
         elif node.op_type == "Conv":
             setattr(module, node.name, _convolution(module.get_submodule(node.name), node))
+        elif node.op_type == "BatchNormalization":
+            setattr(module, node.name, _normalisation(graph, node))
     kinds = {node.name: node.op_type for node in graph.nodes}
     for call in module.graph.nodes:
         if call.op == "call_module":
@@ -96,6 +100,12 @@ def _convolution(module: nn.Module, node: Any) -> nn.Module:
     rank = len(pads) // 2
     around = [width for axis in reversed(range(rank)) for width in (pads[axis], pads[rank + axis])]
     return nn.Sequential(_PADS[rank](tuple(around), 0.0), last)
+
+
+def _normalisation(graph: Graph, node: NodeProto) -> Normalisation:
+    scale, shift, mean, variance = (graph.constants[name] for name in node.input[1:])
+    scale = scale / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
+    return Normalisation(*(torch.from_numpy(part) for part in (mean, scale, shift)))
 
 
 def _is_linear(graph: Graph, node: NodeProto) -> bool:

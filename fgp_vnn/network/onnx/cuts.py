@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, cast
 
 import torch
@@ -101,10 +102,16 @@ class CutGraph:
 
     def at_zero(self, module: fx.GraphModule, cut: AffinePart) -> Tensor:
         """The result [outputs] of a map if all its sources are 0."""
+        sizes = (prod(self.shapes[s]) for s in cut.sources)
+        return self.at(module, cut, [torch.zeros(size, dtype=torch.float64) for size in sizes])
+
+    def at(self, module: fx.GraphModule, cut: AffinePart, values: Sequence[Tensor]) -> Tensor:
+        """The result [outputs] of a map for one value [n_s] per source."""
         twins = self._twins(module)
         runner = fx.Interpreter(module)
+        given = dict(zip(cut.sources, values, strict=True))
         for node, s in self._sources(cut):
-            runner.env[twins[node]] = torch.zeros(self.shapes[s], dtype=torch.float64)
+            runner.env[twins[node]] = given[s].reshape(self.shapes[s])
         for node in cut.inside:
             runner.env[twins[node]] = runner.run_node(twins[node])
         return cast(Tensor, runner.env[twins[cut.end]]).reshape(-1).clone()

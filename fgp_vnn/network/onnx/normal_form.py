@@ -22,6 +22,7 @@ from fgp_vnn.network.onnx.convert import convert
 from fgp_vnn.network.onnx.cuts import AffinePart, CutGraph
 from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.products import PRODUCTS, RESHAPES, composed, factors_of, roundings, sizes
+from fgp_vnn.network.onnx.self_check import check_adjoint, check_matrix
 from fgp_vnn.network.onnx.smooth import activation_of, stand_in
 
 _MOST_COLUMNS = 20_000  # of a matrix: the program is run once for each column
@@ -36,13 +37,16 @@ def normal_form(
     """The network of a graph that `check_affine` accepts, and the tensors that its maps compute.
 
     Affine maps of up to `dense_entries` matrix entries are stored as matrices. `watch` is called
-    before each of them.
+    before each of them and within its check.
     """
     reader = _Reader(graph, dense_entries)
     maps: list[AffineMap] = []
     for end in reader.cuts.ends:
         watch()
-        maps.append(reader.affine_map(end))
+        affine = reader.affine_map(end)
+        if isinstance(affine, Operator):
+            check_adjoint(affine, watch)
+        maps.append(affine)
     *layers, output = maps
     activations = tuple(reader.cuts.activations)
     network = Network(tuple(layers), output, prod(graph.input_shape), activations)
@@ -122,20 +126,28 @@ class _Reader:
         columns = sum(prod(self.cuts.shapes[s]) for s in cut.sources)
         if columns > _MOST_COLUMNS or bias.numel() * columns > self._dense_limit(cut):
             return self.operator(end)
+        found = self._matrix(cut, bias)
+        check_matrix(found, lambda values: self.cuts.at(self.cuts.module, cut, values))
+        return found
+
+    def _matrix(self, cut: AffinePart, bias: Tensor) -> Dense:
+        """The matrices of a map, filled in from the file's numbers where these can be found."""
         factors = factors_of(self.cuts, cut)
         if factors:
             offset = self._offset_terms(cut, copies=len(factors) == 1)
             terms = None if offset is None else sizes(factors, offset)
             rounded = 0 if terms is None else roundings(factors) + len(cut.inside)
             return Dense(cut.sources, (composed(factors),), bias, terms=terms, rounded=rounded)
-        filters = filter_matrices(self.cuts.module, end, self.cuts.stops)
+        filters = filter_matrices(self.cuts.module, cut.end, self.cuts.stops)
         if filters is not None:
             weights = tuple(filters[s] for s in cut.sources)
             offset = self._offset_terms(cut, copies=True)
             made_of = None if offset is None else (*(weight.abs() for weight in weights), offset)
-            rounded = 0 if made_of is None else 2 * columns + len(cut.inside)
+            rounded = 0
+            if made_of is not None:
+                rounded = 2 * sum(weight.shape[1] for weight in weights) + len(cut.inside)
             return Dense(cut.sources, weights, bias, terms=made_of, rounded=rounded)
-        return as_dense(self.operator(end))
+        return as_dense(self.operator(cut.end))
 
     def operator(self, end: fx.Node) -> Operator:
         """The map that ends in a node, as a program."""
