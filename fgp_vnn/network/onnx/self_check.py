@@ -14,6 +14,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.draws import Draws
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.network.maps.operator import Operator
@@ -58,8 +59,7 @@ def _values(found: AffineMap, sizes: Sequence[int]) -> list[Tensor]:
 
 def _random(like: Tensor, size: int, seed: int) -> Tensor:
     """Numbers [rows, size] between -1 and 1."""
-    random = torch.Generator().manual_seed(seed)
-    return (2 * torch.rand(_ROWS, size, generator=random, dtype=torch.float64) - 1).to(like)
+    return (2 * Draws(seed).uniform(_ROWS, size) - 1).to(like)
 
 
 def _allowed(found: AffineMap, values: Sequence[Tensor], more: int) -> Tensor:
