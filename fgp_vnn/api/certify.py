@@ -24,7 +24,7 @@ from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.base.words import suggestion
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.classifier import Center, Classifier
-from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.device import pick_device, without_gradients
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import GAP, make_settings, split_options, unusual
@@ -274,7 +274,7 @@ class _Points:
     def counted(self) -> Iterator[Callable[[Any], None]]:
         """Yield a function that records an answer and updates the progress display."""
         counting = counted(len(self.given.points), self.shown, self.given.single)
-        with counting as done, torch.no_grad():  # a program is pulled back by torch.autograd
+        with counting as done, without_gradients(self.certifier.network):
 
             def add(answer: Any) -> None:
                 self.answers.append(answer)

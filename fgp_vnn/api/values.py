@@ -23,7 +23,7 @@ from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.base.verdict import summed
 from fgp_vnn.base.words import plural
 from fgp_vnn.budget.budget import Budget, check_seconds
-from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.device import pick_device, without_gradients
 from fgp_vnn.engine.settings import Settings, make_settings, split_options
 from fgp_vnn.engine.values import METHODS, Lows, ValueRows, find_lows, least_at
 from fgp_vnn.network import LoadedNetwork, Network
@@ -208,7 +208,7 @@ class _Question:
             left = len(sets) - number
             budget = self.budget if left == 1 else self.budget.share(1 / left)
             domain = one.domain.to(device, torch.float64)
-            with torch.no_grad():  # a program is pulled back by torch.autograd
+            with without_gradients(self.loaded.network):
                 lows = find_lows(rows, domain, self.method, gap, budget, self.settings, hear)  # type: ignore[arg-type]
             found.append((lows, one))
         return found

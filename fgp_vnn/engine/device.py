@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
 from fgp_vnn.base.deferred import load_deferred
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.network.model import Dense, Network
 
 _ONEDNN = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")  # variables that it reads
 
@@ -54,3 +56,11 @@ def _available(name: str, precision: str) -> torch.device:
     if missing:
         raise InputError(f"device {name} is not available here; use --device cpu or auto")
     return torch.device(name)
+
+
+def without_gradients(network: Network) -> AbstractContextManager[Any]:
+    """Record no operations for gradients. For matrices alone this is torch's inference mode, in
+    which a radius of a small network takes a tenth less time; it refuses torch.autograd, by which
+    programs are pulled back."""
+    dense = all(isinstance(affine, Dense) for affine in network.maps)
+    return torch.inference_mode() if dense else torch.no_grad()

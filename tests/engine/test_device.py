@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.device import pick_device, without_gradients
+from fgp_vnn.network import load_network
+from tests.helpers.small_networks import random_network, save_onnx
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
@@ -71,3 +74,13 @@ def test_a_variable_that_shortens_floats_is_refused(
         return
     with pytest.raises(InputError, match="unset ONEDNN_DEFAULT_FPMATH_MODE"):
         pick_device("cpu", "float64")
+
+
+def test_only_matrices_are_bounded_in_inference_mode(tmp_path: Path) -> None:
+    """Programs are pulled back by torch.autograd."""
+    path = save_onnx(random_network((4, 5, 3), 0), tmp_path / "m.onnx")
+    for entries, inference in ((None, True), (0, False)):
+        chosen = {} if entries is None else {"dense_entries": entries}
+        with without_gradients(load_network(path, **chosen).network):
+            assert torch.is_inference_mode_enabled() == inference
+            assert not torch.is_grad_enabled()
