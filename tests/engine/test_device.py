@@ -79,8 +79,8 @@ def test_a_variable_that_shortens_floats_is_refused(
 def test_only_matrices_are_bounded_in_inference_mode(tmp_path: Path) -> None:
     """Programs are pulled back by torch.autograd."""
     path = save_onnx(random_network((4, 5, 3), 0), tmp_path / "m.onnx")
-    for entries, inference in ((None, True), (0, False)):
-        chosen = {} if entries is None else {"dense_entries": entries}
-        with without_gradients(load_network(path, **chosen).network):
+    matrices, programs = load_network(path), load_network(path, dense_entries=0)
+    for loaded, inference in ((matrices, True), (programs, False)):
+        with without_gradients(loaded.network):
             assert torch.is_inference_mode_enabled() == inference
             assert not torch.is_grad_enabled()
