@@ -438,8 +438,8 @@ class Sharing:
     tell: float = 2.0  # seconds between two forecasts that are shown [-]
     soon: float = 0.3  # of the time left: a search that should end in half of it continues [-]
     worse: float = 3.0  # until so many times its forecast is left: oval21 9916 took 75 s more
-    # A search with a limit stops after so many parts if so many times the limit are expected, and
-    # the rest would take this part of the time so far: oval21 9931 took 89 s of a core, so 51
+    # A search with a limit stops after so many parts if so many times the limit are expected and
+    # the rest would take more than this part of the time so far. [oval21 9931: 51 s, without 89 s]
     doubt: tuple[int, float, float] = (500, 50.0, 0.1)
     look: float = 0.05  # of the time left, before a search gives way [safenlp: 4 s, without 12 s]
     restarts: int = 8  # processes that are replaced after they have died [-]

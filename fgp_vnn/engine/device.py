@@ -1,4 +1,4 @@
-"""The device that a search runs on."""
+"""The device that a search runs on, and torch's modes there."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _available(name: str, precision: str) -> torch.device:
 
 
 def without_gradients(network: Network) -> AbstractContextManager[Any]:
-    """Record no operations for gradients. For matrices alone this is torch's inference mode, in
-    which a radius of a small network takes a tenth less time; it refuses torch.autograd, by which
-    programs are pulled back."""
+    """A context that records no operations for gradients. If all maps are matrices, it is torch's
+    inference mode, in which the radius of a small network takes a tenth less time. Inference mode
+    refuses torch.autograd, which pulls programs back."""
     dense = all(isinstance(affine, Dense) for affine in network.maps)
     return torch.inference_mode() if dense else torch.no_grad()

@@ -20,7 +20,7 @@ from fgp_vnn.base.rounding import unit
 from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.model import AffineMap, Dense
 
-_ROWS = 2
+_ROWS = 2  # random values, and rows to pull back
 _LARGE = 2.0**100  # of the values: hardly anything of the allowed error is that of the offsets
 
 
