@@ -8,7 +8,6 @@ from functools import cached_property, reduce
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 
 from fgp_vnn.base.rounding import rounded_down
 from fgp_vnn.base.words import plural
@@ -18,6 +17,7 @@ from fgp_vnn.network.maps.affine import Charge as Charge
 from fgp_vnn.network.maps.affine import Underflows as Underflows
 from fgp_vnn.network.maps.affine import charged, terms_in
 from fgp_vnn.network.maps.matrix import Compressed, compressed
+from fgp_vnn.network.maps.products import product
 
 _KEPT = 1 << 20  # matrix entries of a map up to which other forms of its matrices are cached
 
@@ -84,9 +84,9 @@ class Dense(AffineMap):
             sizes = self.terms or (*self._absolute, self.bias.abs())
             self._charges[share, times] = charged(sizes, self.defect, share, times)
         *matrices, constant = self._charges[share, times]
-        both = linear(values[0], matrices[0], constant)
+        both = product(values[0], matrices[0], constant)
         for value, matrix in zip(values[1:], matrices[1:], strict=True):
-            both = both + linear(value, matrix)
+            both = both + product(value, matrix)
         return Charge(both[..., :-1], both[..., -1:])
 
     @cached_property
@@ -107,9 +107,9 @@ class Dense(AffineMap):
         result = bias
         for value, weight, sparse in zip(values, self.weights, self._compressed, strict=True):
             if sparse is None and result is bias:
-                result = linear(value, weight, bias)
+                result = product(value, weight, bias)
                 continue
-            part = linear(value, weight) if sparse is None else sparse.push(value)
+            part = product(value, weight) if sparse is None else sparse.push(value)
             result = part if result is None else result + part
         if result is None:
             raise AssertionError("a map reads at least one source")
@@ -117,9 +117,13 @@ class Dense(AffineMap):
 
     def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
         if (joined := self._joined) is not None:
-            return torch.split(rows @ joined, [weight.shape[1] for weight in self.weights], -1)
+            return torch.split(
+                product(rows, joined.T), [weight.shape[1] for weight in self.weights], -1
+            )
         pairs = zip(self.weights, self._compressed, strict=True)
-        return tuple(rows @ w if sparse is None else sparse.pull(rows) for w, sparse in pairs)
+        return tuple(
+            product(rows, w.T) if sparse is None else sparse.pull(rows) for w, sparse in pairs
+        )
 
     @cached_property
     def _joined(self) -> Tensor | None:
