@@ -98,6 +98,28 @@ def backward_neurons(
     return low, -high
 
 
+def backward_sides(
+    network: Network,
+    domain: Domain,
+    target: int,
+    sides: Tensor,
+    lines: Sequence[Lines],
+    *,
+    rounding: Rounding,
+) -> Tensor:
+    """Proved lower bounds [batch, m] of z_j for the sides j [batch, m] of map number `target`, and
+    of -z_j for the sides j + n, where n is the number of its neurons."""
+    affine = network.maps[target]
+    neurons = sides % affine.outputs
+    sign = torch.where(sides < affine.outputs, 1.0, -1.0).to(network.dtype)
+    waiting: dict[int, Tensor] = {}
+    parts = tuple(part * sign.unsqueeze(-1) for part in affine.rows_at(neurons))
+    add_parts(waiting, affine.sources, parts)
+    error = rounding.of_neurons(target, neurons)
+    begun = Begun(target, waiting, affine.bias[neurons] * sign, error)
+    return descend(network, domain, begun, lines, None, rounding).least
+
+
 class Begun(NamedTuple):
     """State of a backward pass after its target map."""
 

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import rounded_down, unit
-from fgp_vnn.bounds.backward import Backward, backward_neurons
+from fgp_vnn.bounds.backward import Backward, backward_sides
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.lines import Lines
 from fgp_vnn.bounds.rounding import Rounding
@@ -91,20 +91,22 @@ def clip_neurons(
         least = _threshold(whole, most, clipping.numbers.costly)
         counts = read(*(((loss > 0) & (loss >= least)).sum(-1).amax() for loss in losses))
     known = bounds.first(first)
-    lowers, uppers = list(bounds.lower), list(bounds.upper)
+    found = [
+        torch.cat([low, -high], -1) for low, high in zip(bounds.lower, bounds.upper, strict=True)
+    ]
     for k in range(first, len(losses)):
         if counts[k] and not context.budget.expired():
-            # The same number in each bundle: one that needs fewer gets its next neurons too.
-            neurons = losses[k].topk(int(counts[k]), -1).indices
-            low, high = _over_caps(clipping, caps, k, neurons, known.lines(), context.budget)
-            low = torch.fmax(lowers[k].gather(-1, neurons), low)
-            high = torch.fmin(uppers[k].gather(-1, neurons), high)
-            lowers[k] = lowers[k].scatter(-1, neurons, low)
-            uppers[k] = uppers[k].scatter(-1, neurons, high)
-        known = known.followed_by(lowers[k], torch.maximum(lowers[k], uppers[k]))
-    lower, upper = (torch.cat(side, -1).to(whole.dtype) for side in (lowers, uppers))
+            # The same number in each bundle: one that needs fewer gets its next sides too.
+            sides = losses[k].topk(int(counts[k]), -1).indices
+            least = _over_caps(clipping, caps, k, sides, known.lines(), context.budget)
+            least = torch.fmax(found[k].gather(-1, sides), least)
+            found[k] = found[k].scatter(-1, sides, least)
+        low, high = found[k].chunk(2, -1)
+        known = known.followed_by(low, torch.maximum(low, -high))
+    ends = (side.chunk(2, -1) for side in found)
+    lower, upper = (torch.cat(end, -1).to(whole.dtype) for end in zip(*ends, strict=True))
     low, high = (torch.cat(side, -1) for side in (before.lower, before.upper))
-    return torch.maximum(lower, low), torch.minimum(upper, high)
+    return torch.maximum(lower, low), torch.minimum(-upper, high)
 
 
 def outwards(bounds: LayerBounds, network: Network) -> LayerBounds:
@@ -119,36 +121,44 @@ def _over_caps(
     clipping: Clipping,
     caps: Caps,
     k: int,
-    neurons: Tensor,
+    sides: Tensor,
     lines: Sequence[Lines],
     budget: Budget,
-) -> tuple[Tensor, Tensor]:
-    """Lower and upper bounds [at, m] of neurons [at, m] of map `k`, each over its bundle's cap; as
-    many at a time as fit into the memory, and infinite ones once time is up."""
-    network, (bundles, count) = clipping.network, neurons.shape
-    fit = max(1, rows_at_once(network, k, 2 * _COPIES, budget.at_once))
-    low = torch.full(neurons.shape, -torch.inf, dtype=network.dtype, device=neurons.device)
-    high = -low
+) -> Tensor:
+    """Lower bounds of some sides [at, m] of the neurons of map `k` (see `backward_sides`), each
+    over its bundle's cap; as many at a time as fit into the memory, and infinite ones once time is
+    up."""
+    network, (bundles, count) = clipping.network, sides.shape
+    fit = max(1, rows_at_once(network, k, _COPIES, budget.at_once))
+    least = torch.full(sides.shape, -torch.inf, dtype=network.dtype, device=sides.device)
     for some in parts(bundles, fit // count):
         mine = caps.at(some)
         here = [line.at(some) for line in lines]
         for these in parts(count, fit):
             if not budget.expired():
                 rounding = clipping.rounding.over(mine)
-                low[some, these], high[some, these] = backward_neurons(
-                    network, mine, k, neurons[some, these], here, rounding=rounding
+                least[some, these] = backward_sides(
+                    network, mine, k, sides[some, these], here, rounding=rounding
                 )
-    return low, high
+    return least
 
 
 def _loss(bounded: BoundedBundles, at: Tensor, layer: int, clipped: bool) -> Tensor:
-    """The cost of each neuron of a layer [at, n_k] to the linear bound: the height of its chord at
-    z = 0 times minus its coefficient, if that is negative; 0 in a layer that is not clipped."""
+    """The cost of each neuron of a layer to the linear bound, divided between its lower and upper
+    bounds [at, 2 n_k]; 0 in a layer that is not clipped.
+
+    The cost is the height of the neuron's chord at z = 0 times minus its coefficient, if that is
+    negative. A chord from l to u loses u^2 / (u - l)^2 of the height that l gains, and l^2 / (u -
+    l)^2 of the one that u gains, so the bound nearer to 0 gets most of the cost.
+    """
+    low, high = (side[layer][at] for side in (bounded.bounds.lower, bounded.bounds.upper))
     coefficient = bounded.result.coefficients.get(layer + 1)
     if not clipped or coefficient is None:
-        return torch.zeros_like(bounded.bounds.lower[layer][at])
+        return torch.zeros_like(low).repeat(1, 2)
     intercept = bounded.bounds.lines()[layer].intercept[at]
-    return (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
+    cost = (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
+    part = (high.square() / (low.square() + high.square())).nan_to_num(0.5)
+    return torch.cat([cost * part, cost * (1 - part)], -1)
 
 
 def _threshold(losses: Tensor, most: int, part: float) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fgp_vnn.bounds.backward import backward, backward_neurons
+from fgp_vnn.bounds.backward import backward, backward_neurons, backward_sides
 from fgp_vnn.bounds.intervals import interval_step
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.lines import Lines
@@ -180,6 +180,21 @@ def test_bounds_of_single_neurons_are_those_of_unit_rows(kind: str, target: int)
     rows = torch.cat([rows, -rows], 1)
     least_ = backward(network, domain, target, rows, bounds.lines(), rounding=rounding).least
     torch.testing.assert_close(torch.cat([lower, -upper], 1), least_)
+
+
+@kinds
+@pytest.mark.parametrize("target", [0, 1, 2])
+def test_single_sides_are_bounded_as_both_together(kind: str, target: int) -> None:
+    network = random_network(8, kind, inputs=3, widths=WIDTHS)
+    domain = random_domain(8, "l2", inputs=3)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
+    rounding, count = Rounding(network, domain, bounds), WIDTHS[target]
+    neurons, lines = torch.arange(count).unsqueeze(0), bounds.lines()
+    lower, upper = backward_neurons(network, domain, target, neurons, lines, rounding=rounding)
+    sides = torch.arange(2 * count).flip(0).unsqueeze(0)
+    least = backward_sides(network, domain, target, sides, lines, rounding=rounding)
+    both = torch.cat([lower, -upper], -1)
+    torch.testing.assert_close(least, both.gather(-1, sides), rtol=1e-12, atol=1e-12)
 
 
 def test_prior_bounds_are_never_loosened() -> None:

@@ -71,7 +71,7 @@ def clipped(
 
 
 def clipping(context: BundleContext, most: int, low: int = 0) -> Clipping:
-    """So many neurons of each bundle, shared among the layers; among those behind the first if
+    """So many sides of each bundle, shared among the layers; among those behind the first if
     there are more than `low` inputs."""
     found = Clipping.of(context, Neurons(clipped=most, costly=1.0, low=low))
     assert found is not None
@@ -98,17 +98,17 @@ def test_every_counterexample_of_a_bundle_is_within_its_clipped_bounds(kind: str
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("low", [3, 4])
-def test_clipped_bounds_are_never_looser_and_only_of_the_neurons_that_cost_most(
+def test_clipped_bounds_are_never_looser_and_only_of_those_that_cost_most(
     kind: str, low: int
 ) -> None:
     _, context, bundles = example(kind, 3, 0.3)
     narrower = 0
-    for most in (2, 6):
+    for most in (6, 12):
         bounded, lower, upper = clipped(context, bundles, most, low)
         before = [torch.cat(side, -1) for side in (bounded.bounds.lower, bounded.bounds.upper)]
         assert bool((lower >= before[0]).all()) and bool((upper <= before[1]).all())
         changed = (lower > before[0]) | (upper < before[1])
-        # As many neurons of each layer as any of the bundles needs, of the first in few inputs.
+        # As many sides of each layer as any of the bundles needs, of the first in few inputs.
         assert bool(changed[:, : context.widths[0]].any()) == (low == 4)
         assert int(changed.sum(-1).max()) <= (3 if low == 4 else 2) * most
         narrower += int(changed.sum())
@@ -159,17 +159,16 @@ def visited(goal: Decide, bundles: Bundles) -> Visited:
 
 @pytest.mark.parametrize("costly", [0.3, 0.8, 1.0])
 @pytest.mark.parametrize("most", [1, 3, 1000])
-def test_neurons_are_bounded_until_they_make_up_a_part_of_the_cost(
-    most: int, costly: float
-) -> None:
+def test_sides_are_bounded_until_they_make_up_a_part_of_the_cost(most: int, costly: float) -> None:
     """In a single bundle exactly those that cost most, of which it takes so many."""
     fewer = 0
     for seed in range(6):
         _, context, bundles = example("linf", seed, 0.6)
         bundles = bundles.at(torch.tensor([0]))
         found = visited(decide(context, clipped=most, costly=costly), bundles)
-        changed = found.held["upper"] < torch.cat(found.bounded.bounds.upper, -1) - 1e-6
-        changed = changed | (found.held["lower"] > torch.cat(found.bounded.bounds.lower, -1) + 1e-6)
+        raised = found.held["lower"] > torch.cat(found.bounded.bounds.lower, -1) + 1e-6
+        lowered = found.held["upper"] < torch.cat(found.bounded.bounds.upper, -1) - 1e-6
+        changed = torch.cat([raised, lowered], -1)
         cost = _costs(found.bounded)[0]
         order = cost.argsort(descending=True)
         before = cost[order].cumsum(0) - cost[order]
@@ -182,12 +181,15 @@ def test_neurons_are_bounded_until_they_make_up_a_part_of_the_cost(
 
 
 def _costs(bounded: BoundedBundles) -> Tensor:
-    """What the chord of each neuron [bundles, neurons] behind the first layer costs the bound."""
-    parts = [torch.zeros_like(bounded.bounds.lower[0])]
+    """What the lower bounds of the neurons behind the first layer cost the bound, then what their
+    upper bounds do [bundles, 2 neurons]: parts of what the chord costs, by its derivatives."""
+    parts = [torch.zeros_like(bounded.bounds.lower[0]).expand(2, -1, -1)]
     for layer in range(1, len(bounded.bounds.lower)):
-        chord = _chord(bounded.bounds.lower[layer], bounded.bounds.upper[layer])
-        parts.append(-bounded.result.coefficients[layer + 1].squeeze(-2).clamp(max=0) * chord)
-    return torch.cat(parts, -1)
+        low, high = bounded.bounds.lower[layer], bounded.bounds.upper[layer]
+        cost = -bounded.result.coefficients[layer + 1].squeeze(-2).clamp(max=0) * _chord(low, high)
+        squares = torch.stack([high.square(), low.square()])
+        parts.append(cost * squares / squares.sum(0))
+    return torch.cat(list(torch.cat(parts, -1)), -1)
 
 
 def test_on_a_device_that_is_not_asked_the_limit_holds_for_all_layers_together() -> None:
