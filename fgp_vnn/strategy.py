@@ -275,18 +275,17 @@ class Neurons:
     rule: str = "gain"  # of search/neuron_rules
     batch: int = 256  # bundles to bound at once [v 1.01 0.99]
     candidates: int = 3  # neurons whose children are bounded before one is chosen [v 1.01 1.02]
+    growth: float = 3.0  # of the work with a bound's distance to 0, for that choice: `choice` [-]
     most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
     most_hopeless: int | None = None  # the same if hardly any is closed [v 1.03 0.91]
     hardly: float = 0.8  # fraction of open leaves above which hardly any is closed [-]
-    # Clipping: the neurons that cost an open bundle most are bounded over the part of the domain
-    # that its linear bound leaves; measured in `search/clip_bundles`.
-    costly: float = 0.5  # fraction of the total cost that these neurons make up
-    clipped: int = 128  # neurons at most
-    thorough: tuple[float, int] = (0.9, 256)  # the same two numbers, used where they gain more
+    # Clipping: the neurons that cost an open bundle most are bounded anew: `search/clip_bundles`.
+    costly: float = 0.5  # fraction of the total cost that their bounds make up
+    clipped: int = 256  # bounds at most, lower or upper ones
+    thorough: tuple[float, int] = (0.8, 512)  # the same two numbers, used where they gain more
     trial: tuple[int, int] = (512, 128)  # clipped bundles before the trial of both, and in it
     worth: float = 1.33  # factor by which `thorough` has to gain more to be used
-    # A bundle below 0 by x is bounded once more if clipping promises a rise of more than this
-    again: float = 0.3  # times x; with infinity | 0.3 one of oval21 takes 198 | 60 bundles
+    again: float = 0.3  # of what a bundle lacks: a rise for which clipping has it bounded again
     near: float = 0.05  # bundles are clipped if below 0 by at most this part of their range [-]
     low: int = 200  # inputs up to which all bundles and layers are clipped: `clipped_neurons`
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
@@ -433,7 +432,7 @@ class Sharing:
     ending: float = 1.0
     turn: float = 2.0  # seconds between reports of open records: less is lost if it dies [-]
     telling: float = 0.02  # fraction of its time that these reports may take, at most [-]
-    least_work: float = 0.15  # seconds of independent work from which a process pays [-]
+    least_work: float = 0.15  # seconds of independent work from which a new process pays [-]
     pause: float = 0.1  # seconds between two looks at the clock, and notes of how much is open [-]
     tell: float = 2.0  # seconds between two forecasts that are shown [-]
     soon: float = 0.3  # of the time left: a search that should end in half of it continues [-]
@@ -466,6 +465,7 @@ class Common:
 
     usual: float = 600.0  # seconds of which a share is taken if no limit is given
     stalled: float = 3.0  # seconds without a byte after which a process counts as stopped
+    there: float = 0.2  # of the work from which a new process pays, for one that is there already
     patience: float = 4.0  # times one's own part, to wait for another process before doing its part
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower

@@ -44,6 +44,7 @@ class BundleContext:
     budget: Budget
     ascent: Ascent
     candidates: int  # neurons whose children are looked at before one is chosen
+    growth: float  # of the work with the distance of a bound to 0, for that choice
     score: Score  # the split rule that ranks the candidates
 
     @property
@@ -130,8 +131,8 @@ def context_and_root(
     score: Score = find_rule(neuron_rules, neurons.rule)
     if query.network.device.type != "cpu":
         ascent = ascent.on_device()
-    coarse, candidates = query.coarse(), neurons.candidates
-    context = BundleContext(query, bounds, rows, coarse, budget, ascent, candidates, score)
+    choosing = neurons.candidates, neurons.growth, score
+    context = BundleContext(query, bounds, rows, query.coarse(), budget, ascent, *choosing)
     slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)

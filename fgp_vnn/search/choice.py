@@ -1,5 +1,11 @@
 """The choice of the neuron at which to split a bundle: among those with the best scores, the one
-whose children start with the best bounds.
+whose children are expected to take the fewest bundles.
+
+The work on a bundle grows exponentially with how far its bound is below 0: a child that is x times
+as far below as its parent counts exp(c x) - 1, c being `Neurons.growth`. So it is better to close
+one child than to raise both half of the way. With the sum of the bounds instead, eight searches of
+mnist_fc take 110, 670, 265, 87, 428, over 12,000, 836 and 3,469 bundles; so chosen, 100, 555, 269,
+101, 391, 422, 176 and 2,716. Those of oval21 take as many in both ways.
 
 The choice needs no proof, so all of it is made in the lower precision.
 """
@@ -33,9 +39,18 @@ def choose(context: BundleContext, bounded: BoundedBundles, at: Tensor) -> Tenso
         found = [_of_relus(context, parents, neuron) for neuron in candidates]
     else:
         found = [_of_intervals(context, bounded, at, neuron) for neuron in candidates]
-    outlook = torch.stack([least.clamp(max=0).view(2, -1).sum(0) for least in found], -1)
-    outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
-    return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
+    work = torch.stack([_work(context, bounded, at, least) for least in found], -1)
+    work = torch.where(top.values > -torch.inf, work, torch.inf)
+    return top.indices.gather(-1, work.argmin(-1, keepdim=True)).squeeze(-1)
+
+
+def _work(context: BundleContext, bounded: BoundedBundles, at: Tensor, least: Tensor) -> Tensor:
+    """The work [at] that both children of each bundle are expected to take, given the bounds
+    [2 at] that they start with."""
+    least = least.view(2, -1)
+    lacks = -bounded.result.least[at, 0].to(least.dtype)
+    left = -least / lacks.clamp(min=torch.finfo(least.dtype).tiny)
+    return torch.expm1(context.growth * left.nan_to_num(1.0).clamp(0, 1)).sum(0)
 
 
 def _of_intervals(

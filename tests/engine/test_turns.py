@@ -76,10 +76,12 @@ def shortly(asked: Problem) -> Verdict | None:
 def test_a_search_that_is_about_to_end_goes_on_when_its_turn_is_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    verdict = shortly(problem(0.3, 90))
+    asked = problem(0.3, 110)
+    asked.strategy = replace(asked.strategy, crew=replace(asked.strategy.crew, worse=math.inf))
+    verdict = shortly(asked)
     assert verdict is not None and verdict.status == "unsat"
     with caplog.at_level(logging.INFO, "fgp_vnn"):
-        assert shortly(problem(0.0, 90)) is None
+        assert shortly(problem(0.0, 110)) is None
     told = [str(getattr(record, "stage", "")) for record in caplog.records]
     assert any("more to bound" in line and "its turn is over" in line for line in told)
 

@@ -150,6 +150,30 @@ def test_the_neuron_that_is_split_is_open_and_unstable(candidates: int) -> None:
         assert bool(bounded.crossing[at].gather(-1, neuron.unsqueeze(-1)).all())
 
 
+def test_the_split_is_the_one_whose_children_take_least_work() -> None:
+    """The work on a child is taken from its bound by the multipliers of its parent."""
+    rather_than_the_sum = 0
+    for seed in range(12):
+        query, context, _ = set_up(seed, KINDS[seed % 3], candidates=100)
+        bundles = bundles_at(query, sample(query.domain, 12, seed)[:12], seed)
+        bounded = bound(context, bundles)
+        open_ones = bounded.crossing.any(-1) & (bounded.result.least[:, 0] < 0)
+        at = torch.nonzero(open_ones).flatten()
+        if not len(at):
+            continue
+        chosen = choose(context, bounded, at)
+        as_begun = replace(context, ascent=replace(context.ascent, steps=0))
+        for i, bundle in enumerate(at.tolist()):
+            neurons = torch.nonzero(bounded.crossing[bundle]).flatten()
+            parent = bounded.bundles.at(torch.full_like(neurons, bundle))
+            least = bound(as_begun, children(parent, neurons)).result.least.view(2, -1)
+            part = (least / bounded.result.least[bundle, 0]).clamp(0, 1)
+            work = torch.expm1(3 * part).sum(0)
+            assert float(work[neurons == chosen[i]]) <= float(work.min()) * (1 + 1e-5) + 1e-5
+            rather_than_the_sum += int(part.sum(0).argmin()) != int(work.argmin())
+    assert rather_than_the_sum > 3
+
+
 def test_a_neuron_that_a_sample_shows_with_both_signs_is_still_open() -> None:
     seen = 0
     for seed in range(6):
