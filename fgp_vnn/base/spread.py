@@ -28,9 +28,11 @@ class Spread:
         return work(self)
 
     def fair(self, count: int, most: int) -> int:
-        """Size of a piece when `count` items are divided evenly among all `ways`, with at most
-        `most` items in the pieces that run at the same time."""
-        return max(1, min(most // self.ways, -(-count // self.ways)))
+        """Size of a piece when `count` items are divided evenly among all `ways`, as many pieces
+        for each, with at most `most` items in the pieces that run at the same time."""
+        each = max(1, most // self.ways)
+        turns = -(-count // (self.ways * each))
+        return max(1, -(-count // max(1, self.ways * turns)))
 
 
 ALONE = Spread()

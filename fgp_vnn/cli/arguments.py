@@ -61,6 +61,7 @@ finite = _within(real_number, -FINITE, FINITE, "a number")
 seed = _within(int, 0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
 count = _within(int, 1, sys.maxsize, "a positive whole number")
 whole = _within(int, 0, sys.maxsize, "a whole number of at least 0")
+USUAL_THREADS = 8  # more are not worth their meetings between operations of a millisecond
 threads = _within(int, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
 jobs = _within(int, 1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")
 
@@ -202,16 +203,19 @@ def add_clip(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_threads(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--threads",
-        type=threads,
-        default=1,
-        help="number of torch threads; several help only large networks (default: %(default)s)",
-    )
+def add_threads(parser: argparse.ArgumentParser, *, processes: bool = False) -> None:
+    """Add the number of threads. Where one command has several `processes`, they compute with one
+    thread each, and the first one with several while it is alone."""
+    what = "number of torch threads; several help only large networks (default: %(default)s)"
+    if processes:
+        what = "number of torch threads while a single process computes (default: as --jobs, at "
+        what += f"most {USUAL_THREADS})"
+    default = None if processes else 1
+    parser.add_argument("--threads", type=threads, default=default, help=what)
 
 
 def set_threads(threads: int) -> None:
+    """Let torch compute with so many threads."""
     import torch
 
     torch.set_num_threads(threads)

@@ -18,9 +18,11 @@ from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, os_reason
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.base.words import NO_CERTIFICATE
+from fgp_vnn.budget.host import cores
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
     NETWORKS,
+    USUAL_THREADS,
     add_cluster,
     add_limits,
     add_precision,
@@ -75,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "core)",
     )
     add_cluster(parser, "search")
-    add_threads(parser)
+    add_threads(parser, processes=True)
     add_search_arguments(parser)
     add_precision(parser)
 
@@ -94,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
                 from fgp_vnn.api.verify import verify
                 from fgp_vnn.base.verdict import Verdict
 
-            set_threads(args.threads)
+            set_threads(args.threads or min(args.jobs or cores(), USUAL_THREADS))
             settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
             settings["cluster"] = args.cluster
             settings["certificate"] = args.certificate

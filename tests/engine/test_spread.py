@@ -55,6 +55,40 @@ def test_what_is_quick_as_far_as_is_known_stays_in_one_piece() -> None:
     assert set(quick(lambda piece: os.getpid(), "abcd")) == {os.getpid()}
 
 
+@pytest.mark.parametrize(("count", "most", "pieces"), [(9, 100, 2), (24, 8, 6), (428, 314, 4)])
+def test_all_processes_get_as_many_pieces_of_one_size(count: int, most: int, pieces: int) -> None:
+    size = ForkedSpread(2, 0.0).fair(count, most)
+    sizes = [min(size, count - start) for start in range(0, count, size)]
+    assert len(sizes) == pieces and 2 * size <= most + 1
+    assert abs(sum(sizes[::2]) - sum(sizes[1::2])) <= len(sizes)
+
+
+def test_a_process_that_is_there_gets_smaller_pieces_of_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spread = ForkedSpread(2, 1.0, rate=0.2)
+    assert spread.fair(4, 100) == 4  # 0.4 s for each of two
+    monkeypatch.setattr(ForkedSpread, "_there", True)
+    assert (spread.fair(4, 100), spread.fair(1, 100)) == (2, 1)
+
+
+def test_one_thread_is_used_while_there_are_forks_and_as_many_as_before_afterwards() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        spread = ForkedSpread(2, 0.0)
+        assert list(spread(lambda piece: torch.get_num_threads(), "abcd")) == [1, 1, 1, 1]
+        assert torch.get_num_threads() == 3
+        assert list(ForkedSpread(2, 0.0).lead(lambda s: s(_threads, "ab"))) == [1, 1]
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def _threads(piece: str) -> int:
+    return torch.get_num_threads()
+
+
 @pytest.mark.parametrize("error", [MemoryError, ZeroDivisionError, SystemExit])
 def test_what_fails_elsewhere_is_done_here(error: type[BaseException]) -> None:
     here = os.getpid()

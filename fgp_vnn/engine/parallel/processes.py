@@ -16,8 +16,8 @@ import struct
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -38,6 +38,18 @@ def can_fork() -> bool:
     system libraries do not survive a fork."""
     linux = sys.platform.startswith("linux")
     return linux and only_watched() and not bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread, since other processes have the other cores; afterwards with as many
+    as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Member(ABC):

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.story import LOG, Stage, tell
 from fgp_vnn.engine.parallel.crew import Crew
-from fgp_vnn.engine.parallel.processes import can_fork
+from fgp_vnn.engine.parallel.processes import can_fork, one_thread
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.forecast import Forecast, Left
@@ -117,6 +117,8 @@ def _hired(problem: Problem, search: Divisible, stack: ExitStack) -> Crew | None
         return None
     try:
         crew = Crew(search, problem.jobs, problem.budget, problem.strategy.crew, problem.staff)
+        if problem.staff is None:
+            stack.enter_context(one_thread())
         return stack.enter_context(crew)
     except OSError as error:
         LOG.warning("no more processes: %s", error)

@@ -11,7 +11,9 @@ import math
 import os
 import queue
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -23,7 +25,7 @@ from fgp_vnn.base.spread import Led, Piece, Result, Spread
 from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import start_watching
 from fgp_vnn.engine.parallel.messages import packed, unpacked
-from fgp_vnn.engine.parallel.processes import Process, fork
+from fgp_vnn.engine.parallel.processes import Process, fork, one_thread
 from fgp_vnn.strategy import COMMON
 
 
@@ -39,7 +41,7 @@ class _Measured(Spread):
 
     def __init__(self, ways: int, least_work: float, rate: float) -> None:
         self.ways = ways
-        self._least_work = least_work  # seconds of a part for which another process pays off
+        self._least_work = least_work  # seconds of a part for which a new process pays off
         self._rate = rate  # seconds per item of a piece, in the last batch
 
     def fair(self, count: int, most: int) -> int:
@@ -47,7 +49,13 @@ class _Measured(Spread):
 
     def _pays(self, size: int) -> bool:
         """Whether this many items are worth more than one process."""
-        return size > 0 and self._rate * size / self.ways >= self._least_work
+        least = self._least_work * (COMMON.there if self._there else 1.0)
+        return size > 0 and self._rate * size / self.ways >= least
+
+    @property
+    @abstractmethod
+    def _there(self) -> bool:
+        """Whether the other processes are there already."""
 
     def _shares(self, pieces: Sequence[Any]) -> int:
         """Number n of parts in which the pieces are done; each part has every n-th piece."""
@@ -77,6 +85,11 @@ class ForkedSpread(_Measured):
         self._past: list[_Done] = []  # batches of `lead` from before the first fork
         self._batches = 0  # batches done since `lead` was called
         self._processes: list[Process] = []
+        self._beside = ExitStack()  # what holds while there are forks
+
+    @property
+    def _there(self) -> bool:
+        return bool(self._processes)
 
     def lead(self, work: Callable[[Spread], Led]) -> Led:
         return self._lead(work, lasts=True)
@@ -120,6 +133,7 @@ class ForkedSpread(_Measured):
         for way in range(1, ways):
             copy = _Copy(self.ways, self._least_work, self._first, way, self._past)
             self._processes.append(fork(partial(led, copy), self._processes, self.ways))
+        self._beside.enter_context(one_thread())
         self._past = []
 
     def _checked(self, said: Any, pieces: Sequence[Any], count: int) -> Sequence[Any]:
@@ -154,6 +168,7 @@ class ForkedSpread(_Measured):
         for process in self._processes:
             process.end()
         self._processes = []
+        self._beside.close()
 
 
 class _Copy(_Measured):
@@ -167,6 +182,10 @@ class _Copy(_Measured):
         self._part, self._past, self._batch = part, past, 0
         self._heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self.line: Connection | None = None  # to the main process
+
+    @property
+    def _there(self) -> bool:
+        return self._batch > len(self._past)  # the batch for which this fork was made is the first
 
     def __call__(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
