@@ -282,7 +282,7 @@ class Neurons:
     # Clipping: the neurons that cost an open bundle most are bounded anew: `search/clip_bundles`.
     costly: float = 0.5  # fraction of the total cost that their bounds make up
     clipped: int = 256  # bounds at most, lower or upper ones
-    thorough: tuple[float, int] = (0.8, 512)  # the same two numbers, used where they gain more
+    thorough: tuple[float, int] = (0.9, 512)  # the same two numbers, used where they gain more
     trial: tuple[int, int] = (512, 128)  # clipped bundles before the trial of both, and in it
     worth: float = 1.33  # factor by which `thorough` has to gain more to be used
     again: float = 0.3  # of what a bundle lacks: a rise for which clipping has it bounded again
