@@ -275,17 +275,17 @@ class Neurons:
     rule: str = "gain"  # of search/neuron_rules
     batch: int = 256  # bundles to bound at once [v 1.01 0.99]
     candidates: int = 3  # neurons whose children are bounded before one is chosen [v 1.01 1.02]
-    growth: float = 3.0  # of the work with a bound's distance to 0, for that choice: `choice` [-]
+    growth: float = 3.0  # of the work with a bound's distance to 0: see `search/choice` [-]
     most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
     most_hopeless: int | None = None  # the same if hardly any is closed [v 1.03 0.91]
     hardly: float = 0.8  # fraction of open leaves above which hardly any is closed [-]
-    # Clipping: the neurons that cost an open bundle most are bounded anew: `search/clip_bundles`.
-    costly: float = 0.5  # fraction of the total cost that their bounds make up
-    clipped: int = 256  # bounds at most, lower or upper ones
-    thorough: tuple[float, int] = (0.9, 512)  # the same two numbers, used where they gain more
+    # Clipping recomputes the sides (lower, upper bounds) of neurons that cost most: `clip_bundles`.
+    costly: float = 0.5  # fraction of the total cost that these sides make up [-]
+    clipped: int = 256  # sides at most [-]
+    thorough: tuple[float, int] = (0.9, 512)  # these two numbers, where they gain more [-]
     trial: tuple[int, int] = (512, 128)  # clipped bundles before the trial of both, and in it
     worth: float = 1.33  # factor by which `thorough` has to gain more to be used
-    again: float = 0.3  # of what a bundle lacks: a rise for which clipping has it bounded again
+    again: float = 0.3  # of what a bundle lacks; if clipping promises more, it is bounded again [-]
     near: float = 0.05  # bundles are clipped if below 0 by at most this part of their range [-]
     low: int = 200  # inputs up to which all bundles and layers are clipped: `clipped_neurons`
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
@@ -465,7 +465,7 @@ class Common:
 
     usual: float = 600.0  # seconds of which a share is taken if no limit is given
     stalled: float = 3.0  # seconds without a byte after which a process counts as stopped
-    there: float = 0.2  # of the work from which a new process pays, for one that is there already
+    running: float = 0.2  # of `Sharing.least_work`, from which a process that runs already pays
     patience: float = 4.0  # times one's own part, to wait for another process before doing its part
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower

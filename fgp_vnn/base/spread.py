@@ -28,8 +28,8 @@ class Spread:
         return work(self)
 
     def fair(self, count: int, most: int) -> int:
-        """Size of a piece when `count` items are divided evenly among all `ways`, as many pieces
-        for each, with at most `most` items in the pieces that run at the same time."""
+        """Size of a piece when `count` items are divided evenly among all `ways`: in as few turns
+        as possible, each of at most `most` items at the same time, and turns of one size."""
         each = max(1, most // self.ways)
         turns = -(-count // (self.ways * each))
         return max(1, -(-count // max(1, self.ways * turns)))

@@ -108,7 +108,10 @@ def backward_sides(
     rounding: Rounding,
 ) -> Tensor:
     """Proved lower bounds [batch, m] of z_j for the sides j [batch, m] of map number `target`, and
-    of -z_j for the sides j + n, where n is the number of its neurons."""
+    of -z_j for the sides j + n, where n is the number of its neurons.
+
+    Half of the work of `backward_neurons` where only one bound of a neuron is asked for.
+    """
     affine = network.maps[target]
     neurons = sides % affine.outputs
     sign = torch.where(sides < affine.outputs, 1.0, -1.0).to(network.dtype)

@@ -18,11 +18,9 @@ from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, os_reason
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.base.words import NO_CERTIFICATE
-from fgp_vnn.budget.host import cores
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
     NETWORKS,
-    USUAL_THREADS,
     add_cluster,
     add_limits,
     add_precision,
@@ -33,6 +31,7 @@ from fgp_vnn.cli.arguments import (
     network_path,
     search_settings,
     set_threads,
+    usual_threads,
 )
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.output import NOBODY_READS, discard_output
@@ -96,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
                 from fgp_vnn.api.verify import verify
                 from fgp_vnn.base.verdict import Verdict
 
-            set_threads(args.threads or min(args.jobs or cores(), USUAL_THREADS))
+            set_threads(args.threads or usual_threads(args.jobs))
             settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
             settings["cluster"] = args.cluster
             settings["certificate"] = args.certificate

@@ -44,7 +44,7 @@ class BundleContext:
     budget: Budget
     ascent: Ascent
     candidates: int  # neurons whose children are looked at before one is chosen
-    growth: float  # of the work with the distance of a bound to 0, for that choice
+    growth: float  # of the work with a bound's distance to 0, for that choice: see `choice`
     score: Score  # the split rule that ranks the candidates
 
     @property
@@ -131,8 +131,17 @@ def context_and_root(
     score: Score = find_rule(neuron_rules, neurons.rule)
     if query.network.device.type != "cpu":
         ascent = ascent.on_device()
-    choosing = neurons.candidates, neurons.growth, score
-    context = BundleContext(query, bounds, rows, query.coarse(), budget, ascent, *choosing)
+    context = BundleContext(
+        query,
+        bounds,
+        rows,
+        query.coarse(),
+        budget,
+        ascent,
+        candidates=neurons.candidates,
+        growth=neurons.growth,
+        score=score,
+    )
     slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)

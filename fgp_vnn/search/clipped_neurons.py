@@ -1,9 +1,9 @@
 """Tighter bounds of hidden neurons where a bundle's counterexamples can lie.
 
 A counterexample of a bundle lies where the bundle's linear bound is at most 0: in a half-space,
-which leaves less of the domain the nearer the bundle is to being closed. The neurons that cost the
-bound most are bounded over the domain cut by this half-space, and the children of the bundle start
-from these bounds.
+which leaves less of the domain the nearer the bundle is to being closed. Over the domain cut by
+this half-space, those lower and upper bounds of neurons ("sides") are recomputed that cost the
+bundle's bound most, and the children of the bundle start from them.
 
 In a domain of many inputs, neurons of the first layer keep their bounds over the whole domain: two
 directions of so many are nearly always perpendicular, so that the half-space cuts little off them.
@@ -51,7 +51,7 @@ class Clipping:
     network: Network
     domain: Domain
     rounding: Rounding  # over the whole domain
-    numbers: Neurons  # how many neurons to bound, and in which bundles
+    numbers: Neurons  # how many sides to recompute, and in which bundles
     first: int  # the first layer whose neurons are bounded
 
     @classmethod
@@ -78,8 +78,8 @@ class Clipping:
 def clip_neurons(
     context: BundleContext, clipping: Clipping, bounded: BoundedBundles, at: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles `at`,
-    recomputed for some neurons of each. A bundle with lower > upper has no counterexample."""
+    """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles `at`, some
+    sides of each recomputed. A bundle with lower > upper has no counterexample."""
     before, most, first = bounded.bounds.at(at), clipping.numbers.clipped, clipping.first
     bounds, caps = outwards(before, clipping.network), _caps(context, clipping.domain, bounded, at)
     losses = [_loss(bounded, at, layer, layer >= first) for layer in range(len(bounds.lower))]
@@ -91,7 +91,7 @@ def clip_neurons(
         least = _threshold(whole, most, clipping.numbers.costly)
         counts = read(*(((loss > 0) & (loss >= least)).sum(-1).amax() for loss in losses))
     known = bounds.first(first)
-    found = [
+    found = [  # of each layer [at, 2 n_k]: lower bounds of z, then of -z
         torch.cat([low, -high], -1) for low, high in zip(bounds.lower, bounds.upper, strict=True)
     ]
     for k in range(first, len(losses)):
@@ -162,7 +162,7 @@ def _loss(bounded: BoundedBundles, at: Tensor, layer: int, clipped: bool) -> Ten
 
 
 def _threshold(losses: Tensor, most: int, part: float) -> Tensor:
-    """The smallest loss [at, 1] of a neuron worth bounding, given the losses [at, neurons]: the
+    """The smallest loss [at, 1] of a side worth recomputing, given the losses [at, sides]: the
     largest ones that make up `part` of their sum, and at most `most` of them."""
     highest = losses.topk(min(most, losses.shape[-1]), -1).values
     missing = highest.cumsum(-1) - highest < part * losses.sum(-1, keepdim=True)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from fgp_vnn.bounds.backward import backward, backward_neurons, backward_sides
 from fgp_vnn.bounds.intervals import interval_step
@@ -195,6 +196,23 @@ def test_single_sides_are_bounded_as_both_together(kind: str, target: int) -> No
     least = backward_sides(network, domain, target, sides, lines, rounding=rounding)
     both = torch.cat([lower, -upper], -1)
     torch.testing.assert_close(least, both.gather(-1, sides), rtol=1e-12, atol=1e-12)
+
+
+def test_the_rounding_error_of_a_side_is_subtracted() -> None:
+    class Rough(Rounding):
+        def of_neurons(self, target: int, neurons: Tensor) -> Tensor:
+            return super().of_neurons(target, neurons) + 1
+
+    network, domain = (
+        random_network(8, "chain", inputs=3, widths=WIDTHS),
+        random_domain(8, "l2", inputs=3),
+    )
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
+    sides, least = torch.arange(2 * WIDTHS[1]).unsqueeze(0), list[Tensor]()
+    for kind in (Rounding, Rough):
+        rounding = kind(network, domain, bounds)
+        least.append(backward_sides(network, domain, 1, sides, bounds.lines(), rounding=rounding))
+    assert bool((least[1] <= least[0] - 1).all()) and bool(least[1].isfinite().all())
 
 
 def test_prior_bounds_are_never_loosened() -> None:

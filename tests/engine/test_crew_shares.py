@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.processes import Member
+from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.strategy import Sharing
-from tests.engine.test_crew import BOTH, HASTY, Begin, accounted_for, by_inputs, nearly
+from tests.engine.test_crew import BOTH, HASTY, Begin, accounted_for, by_inputs, nearly, shared
 from tests.helpers.children import children
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
@@ -40,6 +42,28 @@ def test_who_has_nothing_to_do_is_given_half_of_what_another_has(
         crew.work(search.enough)
     assert len(set(given)) > 1 and len(given) > 2
     assert search.outcome().status == "unsat" and search.closed == pytest.approx(1)
+
+
+def test_the_first_process_computes_with_one_thread_while_there_are_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads, work = list[int](), Crew.work
+
+    def noted(self: Crew, enough: Callable[[], bool]) -> None:
+        threads.append(torch.get_num_threads())
+        work(self, enough)
+
+    monkeypatch.setattr(Crew, "work", noted)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        search = by_inputs(nearly(0.1), lambda points: None, UNLIMITED)
+        with torch.no_grad():
+            outcome = run_shared(shared(search, Sharing(alone=(0.0, 0.0), ending=0.0)), search)
+        assert outcome.status == "unsat"
+        assert set(threads) == {1} and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 @BOTH

@@ -68,7 +68,7 @@ def test_a_process_that_is_there_gets_smaller_pieces_of_work(
 ) -> None:
     spread = ForkedSpread(2, 1.0, rate=0.2)
     assert spread.fair(4, 100) == 4  # 0.4 s for each of two
-    monkeypatch.setattr(ForkedSpread, "_there", True)
+    monkeypatch.setattr(ForkedSpread, "_running", True)
     assert (spread.fair(4, 100), spread.fair(1, 100)) == (2, 1)
 
 
@@ -83,6 +83,27 @@ def test_one_thread_is_used_while_there_are_forks_and_as_many_as_before_afterwar
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_forks_cut_batches_into_the_pieces_of_the_main_process(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Before, at and after the fork, although only after it the processes are there."""
+
+    def slow(piece: range) -> int:
+        time.sleep(0.02 * len(piece))
+        return os.getpid()
+
+    def work(spread: Spread) -> set[int]:
+        for count in (4, 16, 4):
+            size = spread.fair(count, 100)
+            pieces = [range(count)[start : start + size] for start in range(0, count, size)]
+            done = list(spread(slow, pieces))
+            assert len(done) == len(pieces)
+        return set(done)
+
+    assert len(ForkedSpread(2, 0.1, rate=0.02).lead(work)) == 2
+    assert not caplog.records
 
 
 def _threads(piece: str) -> int:

@@ -86,6 +86,15 @@ def test_gradients_small_products_and_other_types_are_left_to_the_usual_library(
     assert product(values.requires_grad_(), weight).requires_grad
 
 
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512"
+    or not hasattr(torch.ops.mkldnn, "_linear_pointwise"),
+    reason="needs AVX-512, and a torch that offers oneDNN's product",
+)
+def test_where_it_can_be_used_the_second_library_is_right() -> None:
+    assert products._quick() is not None
+
+
 def test_a_library_that_is_missing_or_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "AVX512")
     wrong = torch.zeros(2, 37, 29)

@@ -1,4 +1,4 @@
-"""Whether nearly all neurons of a bundle are clipped or the usual ones: what gains more."""
+"""Whether the usual sides of a bundle's neurons are clipped or many more: what gains more."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def visited_ones(looks: bool = True, size: float = 0.25) -> tuple[BundleContext,
 
 
 def clipper(context: BundleContext, **numbers: object) -> BundleClipper:
-    """Of one neuron or of all, tried at once and on few bundles."""
+    """Of one side or of all, tried at once and on few bundles."""
     few = Neurons(near=1e9, low=0, costly=1e-9, thorough=(1.0, 256), trial=(0, 1), worth=1.0)
     clipping = Clipping.of(context, replace(few, **numbers))  # type: ignore[arg-type]
     assert clipping is not None

@@ -2,7 +2,8 @@
 
 A function that spreads several batches of pieces, one after another, gets forks that last as long
 as it does: each runs the same function, does its part of each batch, and then receives the results
-of all parts. For batches from before the fork, it uses the results that were already there.
+of all parts. For batches from before the fork, it uses the results that were already there. While
+there are forks, this process computes with one thread, as they do.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ class _Measured(Spread):
 
     def _pays(self, size: int) -> bool:
         """Whether this many items are worth more than one process."""
-        least = self._least_work * (COMMON.there if self._there else 1.0)
+        least = self._least_work * (COMMON.running if self._running else 1.0)
         return size > 0 and self._rate * size / self.ways >= least
 
     @property
     @abstractmethod
-    def _there(self) -> bool:
-        """Whether the other processes are there already."""
+    def _running(self) -> bool:
+        """Whether the other processes run already."""
 
     def _shares(self, pieces: Sequence[Any]) -> int:
         """Number n of parts in which the pieces are done; each part has every n-th piece."""
@@ -88,7 +89,7 @@ class ForkedSpread(_Measured):
         self._beside = ExitStack()  # what holds while there are forks
 
     @property
-    def _there(self) -> bool:
+    def _running(self) -> bool:
         return bool(self._processes)
 
     def lead(self, work: Callable[[Spread], Led]) -> Led:
@@ -184,8 +185,9 @@ class _Copy(_Measured):
         self.line: Connection | None = None  # to the main process
 
     @property
-    def _there(self) -> bool:
-        return self._batch > len(self._past)  # the batch for which this fork was made is the first
+    def _running(self) -> bool:
+        # As in the main process, which cuts the batch `len(past)` into pieces before it forks.
+        return self._batch > len(self._past)
 
     def __call__(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
