@@ -46,6 +46,8 @@ def _quick() -> Product | None:
         operator = torch.ops.mkldnn._linear_pointwise.default
 
         def quick(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+            if bias is not None:
+                bias = bias.contiguous()  # the operator reads past another one's stride
             found: Tensor = operator(values, weight, bias, "none", [], "")
             return found
 
@@ -56,9 +58,10 @@ def _quick() -> Product | None:
 
 def _right(way: Product) -> bool:
     """Whether products of whole numbers, which float32 computes without rounding, are right."""
-    values = (torch.arange(2.0 * 37 * 50) % 17 - 8).reshape(2, 37, 50)
-    weight = (torch.arange(50.0 * 29) % 13 - 6).reshape(50, 29).T
-    bias = torch.arange(29.0) - 14
+    whole = torch.arange(2 * 37 * 50, dtype=torch.float32, device="cpu")
+    values = (whole % 17 - 8).reshape(2, 37, 50)
+    weight = (whole[: 50 * 29] % 13 - 6).reshape(50, 29).T
+    bias = whole[:29] - 14
     return all(
         torch.equal(way(values, weight, some), linear(values, weight, some))
         for some in (None, bias)
