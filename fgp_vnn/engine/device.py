@@ -34,6 +34,8 @@ def _use_whole_floats() -> None:
     for variable in _ONEDNN:
         if os.environ.get(variable, "STRICT").upper() != "STRICT":
             raise InputError(f"unset {variable}: proofs rely on products in full float32")
+    if any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda")):
+        raise InputError("leave torch.autocast: proofs rely on products in full float32")
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False

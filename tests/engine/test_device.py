@@ -84,3 +84,8 @@ def test_only_matrices_are_bounded_in_inference_mode(tmp_path: Path) -> None:
         with without_gradients(loaded.network):
             assert torch.is_inference_mode_enabled() == inference
             assert not torch.is_grad_enabled()
+
+
+def test_automatic_shorter_formats_are_refused() -> None:
+    with torch.autocast("cpu"), pytest.raises(InputError, match="leave torch.autocast"):
+        pick_device("cpu", "float64")

@@ -57,6 +57,20 @@ def test_products_are_within_the_error_of_a_sum_in_any_order(
     assert bool(((found - exact).abs() <= 2 * (shape[-1] + 2) * UNIT * size).all())
 
 
+@pytest.mark.parametrize("part", ["every second", "one repeated", "a column"])
+def test_a_bias_with_gaps_between_its_entries_is_read_as_it_is(part: str) -> None:
+    generator = torch.Generator().manual_seed(4)
+    values, weight, table = (
+        torch.randn(shape, generator=generator) for shape in ((400, 70), (700, 70), (700, 2))
+    )
+    parts = {"every second": table.flatten()[::2], "one repeated": table[0, :1].expand(700)}
+    bias = parts.get(part, table[:, 1])
+    with torch.no_grad():
+        found = product(values, weight, bias)
+        usual = linear(values, weight, bias)
+    assert not bias.is_contiguous() and torch.allclose(found, usual, atol=1e-4)
+
+
 def _in_float64(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return linear(values.double(), weight.double(), None if bias is None else bias.double())
 
@@ -93,6 +107,22 @@ def test_gradients_small_products_and_other_types_are_left_to_the_usual_library(
 )
 def test_where_it_can_be_used_the_second_library_is_right() -> None:
     assert products._quick() is not None
+
+
+@pytest.mark.parametrize("default", [torch.float32, torch.float64])
+def test_the_trial_of_a_library_does_not_depend_on_the_default_type(default: torch.dtype) -> None:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    types = set[torch.dtype]()
+
+    def seen(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        types.update((values.dtype, weight.dtype))
+        return linear(values, weight, bias)
+
+    try:
+        assert products._right(seen) and types == {torch.float32}
+    finally:
+        torch.set_default_dtype(before)
 
 
 def test_a_library_that_is_missing_or_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
