@@ -14,7 +14,6 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_readable
 from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.words import real_number
-from fgp_vnn.budget.host import cores
 from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
@@ -62,7 +61,6 @@ finite = _within(real_number, -FINITE, FINITE, "a number")
 seed = _within(int, 0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
 count = _within(int, 1, sys.maxsize, "a positive whole number")
 whole = _within(int, 0, sys.maxsize, "a whole number of at least 0")
-USUAL_THREADS = 8  # by default at most: operations of a millisecond do not pay for more
 threads = _within(int, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
 jobs = _within(int, 1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")
 
@@ -204,29 +202,16 @@ def add_clip(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_threads(parser: argparse.ArgumentParser, *, processes: bool = False) -> None:
-    """Add the number of threads. A command with several `processes` uses them while it has only one
-    process (the default is None); once it has several, each computes with one thread."""
-    what = "number of torch threads; several help only large networks (default: %(default)s)"
-    if processes:
-        what = (
-            "number of torch threads while a single process computes (default: as --jobs, but at "
-            f"most one per core, and {USUAL_THREADS})"
-        )
-    default = None if processes else 1
-    parser.add_argument("--threads", type=threads, default=default, help=what)
-
-
-def usual_threads(jobs: int | None) -> int:
-    """The default number of threads of a command with so many processes (None: one per core).
-
-    Processes may outnumber the cores; threads that meet after each operation would wait for those
-    without a core."""
-    return min(cores() if jobs is None else jobs, cores(), USUAL_THREADS)
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--threads",
+        type=threads,
+        default=1,
+        help="number of torch threads; several help only large networks (default: %(default)s)",
+    )
 
 
 def set_threads(threads: int) -> None:
-    """Set the number of threads that torch computes with."""
     import torch
 
     torch.set_num_threads(threads)

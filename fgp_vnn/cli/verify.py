@@ -31,7 +31,6 @@ from fgp_vnn.cli.arguments import (
     network_path,
     search_settings,
     set_threads,
-    usual_threads,
 )
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.output import NOBODY_READS, discard_output
@@ -76,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "core)",
     )
     add_cluster(parser, "search")
-    add_threads(parser, processes=True)
+    add_threads(parser)
     add_search_arguments(parser)
     add_precision(parser)
 
@@ -95,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
                 from fgp_vnn.api.verify import verify
                 from fgp_vnn.base.verdict import Verdict
 
-            set_threads(args.threads or usual_threads(args.jobs))
+            set_threads(args.threads)
             settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
             settings["cluster"] = args.cluster
             settings["certificate"] = args.certificate

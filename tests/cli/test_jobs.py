@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from fgp_vnn.cli.main import main
-from tests.helpers.command_line import COMMAND, ENVIRONMENT, MODEL, SAFE, copy_of, hard_instance
+from tests.helpers.command_line import COMMAND, ENVIRONMENT, copy_of, hard_instance
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
@@ -22,27 +22,6 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes
 def verify_hard(folder: Path, *options: str) -> list[str]:
     model, prop, *_ = hard_instance(folder)
     return ["verify", str(model), str(prop), "--no-attack", *options]
-
-
-@pytest.mark.parametrize(
-    ("options", "cores", "threads"),
-    [
-        ((), 4, 4),
-        ((), 100, 8),
-        (("--jobs", "2"), 4, 2),
-        (("--jobs", "6"), 4, 4),
-        (("--threads", "3"), 2, 3),
-        (("--threads", "3", "--jobs", "1"), 2, 3),
-    ],
-)
-def test_there_are_as_many_threads_as_processes_that_have_a_core(
-    options: tuple[str, ...], cores: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = list[int]()
-    monkeypatch.setattr("fgp_vnn.cli.arguments.cores", lambda: cores)
-    monkeypatch.setattr("fgp_vnn.cli.verify.set_threads", seen.append)
-    assert main(["verify", str(MODEL), str(SAFE), *options]) == 0
-    assert seen == [threads]
 
 
 Start = Callable[[list[str]], subprocess.Popen[str]]
