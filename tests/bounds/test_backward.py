@@ -168,34 +168,22 @@ def test_hidden_layers_can_be_targets(kind: str) -> None:
 
 @kinds
 @pytest.mark.parametrize("target", [0, 1, 2])
-def test_bounds_of_single_neurons_are_those_of_unit_rows(kind: str, target: int) -> None:
+def test_bounds_of_single_neurons_and_sides_are_those_of_unit_rows(kind: str, target: int) -> None:
     network = random_network(8, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(8, "l2", inputs=3)
     bounds = root_bounds(network, domain, budget=UNLIMITED)
-    rounding = Rounding(network, domain, bounds)
+    asked = network, domain, target
+    lines, rounding = bounds.lines(), Rounding(network, domain, bounds)
+    unit = torch.eye(WIDTHS[target], dtype=torch.float64)
+    rows = torch.cat([unit, -unit]).unsqueeze(0)
+    exact = backward(*asked, rows, lines, rounding=rounding).least
     neurons = torch.tensor([[2, 0]])
-    lower, upper = backward_neurons(
-        network, domain, target, neurons, bounds.lines(), rounding=rounding
-    )
-    rows = torch.eye(WIDTHS[target], dtype=torch.float64)[neurons]
-    rows = torch.cat([rows, -rows], 1)
-    least_ = backward(network, domain, target, rows, bounds.lines(), rounding=rounding).least
-    torch.testing.assert_close(torch.cat([lower, -upper], 1), least_)
-
-
-@kinds
-@pytest.mark.parametrize("target", [0, 1, 2])
-def test_single_sides_are_bounded_as_both_together(kind: str, target: int) -> None:
-    network = random_network(8, kind, inputs=3, widths=WIDTHS)
-    domain = random_domain(8, "l2", inputs=3)
-    bounds = root_bounds(network, domain, budget=UNLIMITED)
-    rounding, count = Rounding(network, domain, bounds), WIDTHS[target]
-    neurons, lines = torch.arange(count).unsqueeze(0), bounds.lines()
-    lower, upper = backward_neurons(network, domain, target, neurons, lines, rounding=rounding)
-    sides = torch.arange(2 * count).flip(0).unsqueeze(0)
-    least = backward_sides(network, domain, target, sides, lines, rounding=rounding)
-    both = torch.cat([lower, -upper], -1)
-    torch.testing.assert_close(least, both.gather(-1, sides), rtol=1e-12, atol=1e-12)
+    lower, upper = backward_neurons(*asked, neurons, lines, rounding=rounding)
+    both = torch.cat([neurons, neurons + len(unit)], -1)
+    torch.testing.assert_close(torch.cat([lower, -upper], 1), exact.gather(-1, both))
+    sides = torch.arange(2 * len(unit)).flip(0).unsqueeze(0)
+    least = backward_sides(*asked, sides, lines, rounding=rounding)
+    torch.testing.assert_close(least, exact.flip(-1))
 
 
 def test_the_rounding_error_of_a_side_is_subtracted() -> None:
@@ -203,10 +191,8 @@ def test_the_rounding_error_of_a_side_is_subtracted() -> None:
         def of_neurons(self, target: int, neurons: Tensor) -> Tensor:
             return super().of_neurons(target, neurons) + 1
 
-    network, domain = (
-        random_network(8, "chain", inputs=3, widths=WIDTHS),
-        random_domain(8, "l2", inputs=3),
-    )
+    network = random_network(8, "chain", inputs=3, widths=WIDTHS)
+    domain = random_domain(8, "l2", inputs=3)
     bounds = root_bounds(network, domain, budget=UNLIMITED)
     sides, least = torch.arange(2 * WIDTHS[1]).unsqueeze(0), list[Tensor]()
     for kind in (Rounding, Rough):
