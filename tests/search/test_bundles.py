@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import expm1
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +17,7 @@ from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import BundleContext, Bundles, bound, children, context_and_root
-from fgp_vnn.search.choice import choose
+from fgp_vnn.search.choice import _work, choose
 from fgp_vnn.strategy import Ascent, Neurons
 from tests.helpers.exact import TOLERANCE, least, polytope
 from tests.helpers.random_networks import (
@@ -172,6 +175,16 @@ def test_the_split_is_the_one_whose_children_take_least_work() -> None:
             assert float(work[neurons == chosen[i]]) <= float(work.min()) * (1 + 1e-5) + 1e-5
             rather_than_the_sum += int(part.sum(0).argmin()) != int(work.argmin())
     assert rather_than_the_sum > 3
+
+
+def test_the_work_on_a_child_without_a_bound_is_that_of_its_parent() -> None:
+    least = torch.tensor([[-2.0], [-1.0]], dtype=torch.float64)
+    bounded: Any = SimpleNamespace(result=SimpleNamespace(least=least))
+    context: Any = SimpleNamespace(growth=3.0)
+    children = torch.tensor([torch.nan, -0.5, 1.0, -torch.inf])
+    work = _work(context, bounded, torch.tensor([0, 1]), children)
+    whole, half = expm1(3.0), expm1(1.5)
+    torch.testing.assert_close(work, torch.tensor([whole, half + whole]))
 
 
 def test_a_neuron_that_a_sample_shows_with_both_signs_is_still_open() -> None:
