@@ -181,8 +181,8 @@ def test_the_work_on_a_child_without_a_bound_is_that_of_its_parent() -> None:
     least = torch.tensor([[-2.0], [-1.0]], dtype=torch.float64)
     bounded: Any = SimpleNamespace(result=SimpleNamespace(least=least))
     context: Any = SimpleNamespace(growth=3.0)
-    children = torch.tensor([torch.nan, -0.5, 1.0, -torch.inf])
-    work = _work(context, bounded, torch.tensor([0, 1]), children)
+    begun = torch.tensor([torch.nan, -0.5, 1.0, -torch.inf])
+    work = _work(context, bounded, torch.tensor([0, 1]), begun)
     whole, half = expm1(3.0), expm1(1.5)
     torch.testing.assert_close(work, torch.tensor([whole, half + whole]))
 
