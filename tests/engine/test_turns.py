@@ -31,7 +31,7 @@ from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import ask, ask_values
 from fgp_vnn.search.box_attacks import BoxAttacks
 from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.search.forecast import Left
+from fgp_vnn.search.forecast import Forecast, Left
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import (
     Attack,
@@ -74,8 +74,10 @@ def shortly(asked: Problem) -> Verdict | None:
 
 
 def test_a_search_that_is_about_to_end_goes_on_when_its_turn_is_over(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    left = Forecast.left  # a pause of the machine may not use the extension up: forecast a minute
+    monkeypatch.setattr(Forecast, "left", lambda self: left(self)._replace(seconds=60.0))
     asked = problem(0.3, 110)
     asked.strategy = replace(asked.strategy, crew=replace(asked.strategy.crew, worse=math.inf))
     verdict = shortly(asked)
